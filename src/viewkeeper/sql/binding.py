@@ -1,0 +1,217 @@
+"""Names bound to objects: which table, view and column each part of a query means.
+
+sqlglot binds names, not types. Whether our reading of the query and Spark's agree is checked when a view is
+created (`viewkeeper.execution.analysis`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, UserError
+from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
+from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.types import DataType
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """A table or view that a query reads. `relation` is its name in generated SQL."""
+
+    object_id: str
+    name: QualifiedName
+    columns: tuple[Column, ...]
+    relation: str = ""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query whose names are bound. `rendered` is our own reading of it; `problems` what did not bind."""
+
+    parsed: ParsedText
+    inputs: tuple[Input, ...]
+    by_reference: Mapping[str, Input]
+    rendered: str
+    problems: tuple[UserError, ...]
+
+    def input_of(self, reference: Reference) -> Input:
+        return self.by_reference[reference.name.key]
+
+    def text_over(self, relation_for: Callable[[Input], str]) -> Substitution:
+        """The user's own text over other relations."""
+        return substitute(
+            self.parsed, lambda reference: _relation(relation_for(self.input_of(reference)))
+        )
+
+
+Resolver = Callable[[QualifiedName], Input | None]
+
+
+def bind_query(fragment: Fragment, resolve: Resolver, known_names: Callable[[], list[str]]) -> BoundQuery:
+    """Bind a query that a view may be made of."""
+    parsed = parse_query(fragment)
+    if not isinstance(parsed.tree, exp.Query):
+        raise InvalidStatementError(
+            "a view is made of a query.", "write AS SELECT …", fragment.locate(0, len(fragment.text))
+        )
+    by_reference: dict[str, Input] = {}
+    for reference in parsed.references:
+        _refuse_time_travel(parsed, reference)
+        if reference.name.key in by_reference:
+            continue
+        found = resolve(reference.name)
+        if found is None:
+            raise UnknownNameError(
+                f"there is no table or view {reference.name}.",
+                did_you_mean(str(reference.name), known_names(), "create or attach it first."),
+                parsed.locate(reference),
+            )
+        by_reference[reference.name.key] = found
+    if not by_reference:
+        raise UnsupportedError(
+            "the query reads no table of the warehouse.",
+            "a materialized view needs at least one table or view to follow.",
+            fragment.locate(0, len(fragment.text)),
+        )
+    by_reference = _with_relation_names(parsed, by_reference)
+    inputs = {found.object_id: found for found in by_reference.values()}
+    bound = BoundQuery(parsed, tuple(inputs.values()), by_reference, "", ())
+    rendered, problems = _render(bound)
+    return BoundQuery(parsed, bound.inputs, by_reference, rendered, tuple(problems))
+
+
+def _refuse_time_travel(parsed: ParsedText, reference: Reference) -> None:
+    if reference.epoch is not None or reference.time_travel is not None:
+        raise UnsupportedError(
+            "a materialized view follows its tables as they change; it cannot be fixed to one version.",
+            "leave AS OF out.",
+            parsed.locate(reference),
+        )
+
+
+def _with_relation_names(parsed: ParsedText, inputs: dict[str, Input]) -> dict[str, Input]:
+    """Give each input the name it has in generated SQL, distinct from every name in the query."""
+    taken = {cte.alias.lower() for cte in parsed.tree.find_all(exp.CTE)}
+    relations: dict[str, str] = {}
+    for found in inputs.values():
+        if found.object_id in relations:
+            continue
+        stem = found.name.relation_stem
+        relation, number = stem, 2
+        while any(name == relation.lower() or name.startswith(f"{relation.lower()}_") for name in taken):
+            relation, number = f"{stem}{number}", number + 1
+        taken.add(relation.lower())
+        relations[found.object_id] = relation
+    return {
+        key: Input(found.object_id, found.name, found.columns, relations[found.object_id])
+        for key, found in inputs.items()
+    }
+
+
+def _relation(name: str) -> exp.Expression:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def _render(bound: BoundQuery) -> tuple[str, list[UserError]]:
+    """The query with every column qualified, and the columns that could not be."""
+    substituted = bound.text_over(lambda found: found.relation)
+    schema = {
+        found.relation: {column.name: str(column.data_type) for column in found.columns} for found in bound.inputs
+    }
+    try:
+        tree = sqlglot.parse_one(substituted.text, dialect="spark")
+        qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
+        problems = _unknown_columns(qualified, substituted, bound)
+        return qualified.sql(dialect="spark", pretty=True), problems
+    except OptimizeError as error:
+        return "", [_unbound(str(error), tree, substituted, bound)]
+    except (SqlglotError, KeyError, RecursionError) as error:
+        return "", [UnsupportedError(f"the query is not understood: {error}")]
+
+
+def _unbound(message: str, tree: exp.Expression, substituted: Substitution, bound: BoundQuery) -> UserError:
+    """What sqlglot's own refusal means, at the place in the user's text."""
+    named = re.search(r"(?:Unknown column: |Column ')([^'. ]+)", message)
+    for column in tree.find_all(exp.Column) if named else ():
+        if column.name == named[1] and "start" in column.this.meta:
+            everything = sorted({c.name for found in bound.inputs for c in found.columns})
+            return _unknown_column(column, everything, substituted)
+    return InvalidStatementError(f"the names of the query do not bind: {message.rstrip('.')}.")
+
+
+def _unknown_columns(
+    qualified: exp.Expression, substituted: Substitution, bound: BoundQuery
+) -> list[UserError]:
+    columns_of = {found.relation.lower(): [c.name for c in found.columns] for found in bound.inputs}
+    problems: list[UserError] = []
+    for scope in traverse_scope(qualified):
+        visible = _visible_columns(scope, columns_of)
+        for column in scope.columns:
+            known = visible.get(column.table.lower()) if column.table else None
+            missing = (
+                _is_unbound(column, scope, visible)
+                if not column.table
+                else known is not None and column.name.lower() not in {name.lower() for name in known}
+            )
+            if missing:
+                candidates = known if known else sorted({n for names in visible.values() for n in names or ()})
+                problems.append(_unknown_column(column, candidates, substituted))
+    return problems
+
+
+def _visible_columns(scope: Scope, columns_of: dict[str, list[str]]) -> dict[str, list[str] | None]:
+    """The columns of each source of a scope; None where they are not known."""
+    visible: dict[str, list[str] | None] = {}
+    for alias, source in scope.sources.items():
+        if isinstance(source, exp.Table):
+            visible[alias.lower()] = columns_of.get(source.name.lower())
+        elif isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+            visible[alias.lower()] = list(source.expression.named_selects)
+        else:
+            visible[alias.lower()] = None
+    return visible
+
+
+def _is_unbound(column: exp.Column, scope: Scope, visible: dict[str, list[str] | None]) -> bool:
+    """An unqualified column that is neither an alias of the select list nor of an opaque source."""
+    if None in visible.values() or scope.pivots:
+        return False
+    expression = scope.expression
+    if not isinstance(expression, exp.Query):
+        return True
+    in_select_list = any(column is node for item in expression.selects for node in item.find_all(exp.Column))
+    return in_select_list or column.name.lower() not in {name.lower() for name in expression.named_selects}
+
+
+def _unknown_column(column: exp.Column, candidates: list[str], substituted: Substitution) -> UnknownNameError:
+    owners = [name for name in candidates if name.lower() == column.name.lower()]
+    meta = column.this.meta
+    location = substituted.locate(meta["start"], meta["end"] + 1) if "start" in meta else None
+    if owners:
+        return UnknownNameError(
+            f"the column {column.name} is ambiguous here: several tables have it.",
+            f"write the table's name before it, e.g. t.{column.name}.",
+            location,
+        )
+    return UnknownNameError(
+        f"there is no column {column.name} here.",
+        did_you_mean(column.name, candidates, f"the columns are {', '.join(candidates)}." if candidates else ""),
+        location,
+    )

@@ -1,0 +1,1 @@
+"""What lies in the warehouse: the catalogue, the journal of epochs, the tables of views."""

@@ -1,0 +1,123 @@
+"""The state of a warehouse as one immutable value, and the changes it can go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
+
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.storage.records import Claim, HistoryEntry, Publication, TableRecord, ViewRecord
+
+ObjectRecord: TypeAlias = TableRecord | ViewRecord
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything a warehouse knows: objects, what is published, who is at work, recent history.
+
+    `first_kept_epoch` is the oldest epoch that VACUUM left readable.
+    """
+
+    warehouse_id: str
+    last_epoch: int = 0
+    first_kept_epoch: int = 0
+    tables: Mapping[str, TableRecord] = field(default_factory=dict)
+    views: Mapping[str, ViewRecord] = field(default_factory=dict)
+    published: Mapping[str, Publication] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    recent_history: tuple[HistoryEntry, ...] = ()
+
+    # -- looking things up
+
+    def object(self, object_id: str) -> ObjectRecord:
+        return self.tables[object_id] if object_id in self.tables else self.views[object_id]
+
+    def objects(self) -> Iterator[ObjectRecord]:
+        yield from self.tables.values()
+        yield from self.views.values()
+
+    def named(self, name: QualifiedName) -> ObjectRecord | None:
+        return next((record for record in self.objects() if record.name.key == name.key), None)
+
+    def names(self) -> list[str]:
+        return sorted(str(record.name) for record in self.objects())
+
+    def readers_of(self, object_id: str) -> list[ViewRecord]:
+        """The views whose query names the object."""
+        return [view for view in self.views.values() if object_id in view.input_ids]
+
+    def children_of(self, table_id: str) -> list[TableRecord]:
+        """The tables with a foreign key to the table."""
+        return [
+            table
+            for table in self.tables.values()
+            if table.id != table_id and any(key.parent_id == table_id for key in table.foreign_keys)
+        ]
+
+    def views_below(self, view_ids: Iterable[str]) -> list[ViewRecord]:
+        """These views and all views they read, each after the ones it reads."""
+        ordered: dict[str, ViewRecord] = {}
+
+        def visit(view_id: str) -> None:
+            if view_id in ordered or view_id not in self.views:
+                return
+            for input_id in self.views[view_id].input_ids:
+                visit(input_id)
+            ordered[view_id] = self.views[view_id]
+
+        for view_id in sorted(view_ids, key=lambda key: self.views[key].name):
+            visit(view_id)
+        return list(ordered.values())
+
+    def tables_below(self, input_ids: Iterable[str]) -> set[str]:
+        """The base tables that these objects are made from, through views too."""
+        tables: set[str] = set()
+        for object_id in input_ids:
+            if object_id in self.tables:
+                tables.add(object_id)
+            else:
+                tables |= self.tables_below(self.views[object_id].input_ids)
+        return tables
+
+    def claim_on(self, view_ids: Iterable[str]) -> Claim | None:
+        wanted = set(view_ids)
+        return next((claim for claim in self.claims if wanted & set(claim.views)), None)
+
+    def claim_with(self, token: str) -> Claim | None:
+        return next((claim for claim in self.claims if claim.holder.token == token), None)
+
+    # -- changing it; each returns a new value
+
+    def with_table(self, table: TableRecord) -> Catalogue:
+        return replace(self, tables={**self.tables, table.id: table})
+
+    def with_view(self, view: ViewRecord) -> Catalogue:
+        return replace(self, views={**self.views, view.id: view})
+
+    def without(self, object_id: str) -> Catalogue:
+        return replace(
+            self,
+            tables=_without(self.tables, object_id),
+            views=_without(self.views, object_id),
+            published=_without(self.published, object_id),
+        )
+
+    def with_claim(self, claim: Claim) -> Catalogue:
+        others = tuple(other for other in self.claims if other.epoch != claim.epoch)
+        return replace(self, claims=(*others, claim), last_epoch=max(self.last_epoch, claim.epoch))
+
+    def without_claim(self, epoch: int) -> Catalogue:
+        return replace(self, claims=tuple(claim for claim in self.claims if claim.epoch != epoch))
+
+    def with_publication(self, view_id: str, publication: Publication) -> Catalogue:
+        return replace(self, published={**self.published, view_id: publication})
+
+    def with_history(self, entries: Iterable[HistoryEntry]) -> Catalogue:
+        return replace(self, recent_history=(*self.recent_history, *entries))
+
+
+def _without(mapping: Mapping[_Key, _Value], key: _Key) -> dict[_Key, _Value]:
+    return {other: value for other, value in mapping.items() if other != key}

@@ -1,0 +1,238 @@
+"""What the catalogue and the journal hold: frozen records with a JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, TypeAlias
+
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.statements import Key, RefreshPolicy
+from viewkeeper.sql.types import read_type_text
+
+Json: TypeAlias = dict[str, Any]
+
+LAYOUT_VERSION = 1
+"""How a view's table is laid out: visible columns, then the hidden copy number."""
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True)
+class ForeignKeyRecord:
+    """A declared foreign key; the parent is known by its id, so renaming does no harm."""
+
+    columns: tuple[str, ...]
+    parent_id: str
+    parent_columns: tuple[str, ...]
+    name: str
+    rely: bool = False
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """A base table. `location` is a folder of the warehouse, or a full address where `attached`."""
+
+    id: str
+    name: QualifiedName
+    columns: tuple[Column, ...]
+    location: str
+    keys: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKeyRecord, ...] = ()
+    updatable: tuple[str, ...] | None = None
+    append_only: bool = False
+    attached: bool = False
+    catalogue_name: str | None = None
+    comment: str | None = None
+
+    def to_json(self) -> Json:
+        return {
+            **_name_and_columns(self),
+            "keys": [vars(key) for key in self.keys],
+            "foreign_keys": [vars(foreign_key) for foreign_key in self.foreign_keys],
+            "updatable": self.updatable,
+            "append_only": self.append_only,
+            "attached": self.attached,
+            "catalogue_name": self.catalogue_name,
+        }
+
+    @staticmethod
+    def from_json(value: Json) -> TableRecord:
+        return TableRecord(
+            value["id"],
+            QualifiedName(*value["name"]),
+            _columns(value["columns"]),
+            value["location"],
+            tuple(Key(tuple(k["columns"]), k["primary"], k["name"], k["rely"]) for k in value["keys"]),
+            tuple(
+                ForeignKeyRecord(
+                    tuple(f["columns"]), f["parent_id"], tuple(f["parent_columns"]), f["name"], f["rely"]
+                )
+                for f in value["foreign_keys"]
+            ),
+            None if value["updatable"] is None else tuple(value["updatable"]),
+            value["append_only"],
+            value["attached"],
+            value["catalogue_name"],
+            value["comment"],
+        )
+
+
+@dataclass(frozen=True)
+class ViewRecord:
+    """A materialized view.
+
+    `references` says which object each name in the query meant when the view was created; `settings` are
+    the session settings that can change the query's result, applied again at every refresh.
+    """
+
+    id: str
+    name: QualifiedName
+    columns: tuple[Column, ...]
+    location: str
+    query: str
+    references: Mapping[str, str]
+    policy: RefreshPolicy
+    settings: Mapping[str, str] = field(default_factory=dict)
+    layout_version: int = LAYOUT_VERSION
+    comment: str | None = None
+
+    @property
+    def input_ids(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.references.values()))
+
+    def to_json(self) -> Json:
+        return {
+            **_name_and_columns(self),
+            "query": self.query,
+            "references": dict(self.references),
+            "policy": self.policy.value,
+            "settings": dict(self.settings),
+            "layout_version": self.layout_version,
+        }
+
+    @staticmethod
+    def from_json(value: Json) -> ViewRecord:
+        return ViewRecord(
+            value["id"],
+            QualifiedName(*value["name"]),
+            _columns(value["columns"]),
+            value["location"],
+            value["query"],
+            value["references"],
+            RefreshPolicy(value["policy"]),
+            value["settings"],
+            value["layout_version"],
+            value["comment"],
+        )
+
+
+def _name_and_columns(record: TableRecord | ViewRecord) -> Json:
+    return {
+        "id": record.id,
+        "name": [record.name.schema, record.name.name],
+        "columns": [
+            {"name": c.name, "type": str(c.data_type), "nullable": c.nullable, "comment": c.comment}
+            for c in record.columns
+        ],
+        "location": record.location,
+        "comment": record.comment,
+    }
+
+
+def _columns(values: list[Json]) -> tuple[Column, ...]:
+    return tuple(Column(v["name"], read_type_text(v["type"]), v["nullable"], v["comment"]) for v in values)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What readers of a view see: the epoch, the version of its table, and what it was made from.
+
+    `inputs` are the versions of the tables and views the query names, `sources` those of all base tables
+    below, through other views too.
+    """
+
+    epoch: int
+    version: int
+    inputs: Mapping[str, int]
+    sources: Mapping[str, int]
+    published_at: str
+
+    def to_json(self) -> Json:
+        return {**vars(self), "inputs": dict(self.inputs), "sources": dict(self.sources)}
+
+    @staticmethod
+    def from_json(value: Json) -> Publication:
+        return Publication(**value)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that works on an epoch."""
+
+    host: str
+    machine: str
+    pid: int
+    started: str
+    token: str
+    user: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} of {self.user} on {self.host}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An epoch under way: who works on which views, from which pinned versions.
+
+    `loads` marks the first load of a view that is not in the catalogue yet: nobody finishes that for a dead
+    process, its user repeats the CREATE.
+    """
+
+    epoch: int
+    views: tuple[str, ...]
+    pins: Mapping[str, int]
+    bases: Mapping[str, int]
+    holder: Holder
+    claimed_at: str
+    renewed_at: str
+    loads: str | None = None
+
+    def to_json(self) -> Json:
+        return {**vars(self), "pins": dict(self.pins), "bases": dict(self.bases), "holder": vars(self.holder)}
+
+    @staticmethod
+    def from_json(value: Json) -> Claim:
+        return Claim(**{**value, "views": tuple(value["views"]), "holder": Holder(**value["holder"])})
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """What one epoch did to one view. `outcome` is published or failed."""
+
+    epoch: int
+    view_id: str
+    view: str
+    outcome: str
+    strategy: str
+    reason: str
+    inserted: int
+    deleted: int
+    seconds: float
+    steps: tuple[tuple[str, float], ...]
+    sources: Mapping[str, int]
+    version: int | None
+    location: str
+    finished_at: str
+    error: str | None = None
+
+    def to_json(self) -> Json:
+        return {**vars(self), "steps": [list(step) for step in self.steps], "sources": dict(self.sources)}
+
+    @staticmethod
+    def from_json(value: Json) -> HistoryEntry:
+        return HistoryEntry(**{**value, "steps": tuple((name, seconds) for name, seconds in value["steps"])})
