@@ -1,0 +1,14 @@
+"""Viewkeeper keeps SQL materialized views fresh on Apache Spark, by applying changes instead of recomputing."""
+
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, StatementReport, VerifyReport
+from viewkeeper.warehouse import Warehouse
+
+__all__ = [
+    "RefreshFailedError",
+    "RefreshReport",
+    "StatementReport",
+    "VerifyReport",
+    "ViewkeeperError",
+    "Warehouse",
+]

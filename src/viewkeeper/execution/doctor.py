@@ -130,4 +130,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _hint(error: Exception) -> str:
-    return error.hint if isinstance(error, ViewkeeperError) else ""
+    # Elsewhere the way out may be to ask the doctor. Not here.
+    hint = error.hint if isinstance(error, ViewkeeperError) else ""
+    return "" if "doctor" in hint else hint

@@ -197,7 +197,9 @@ def _resolve(scratch: Path) -> None:
 def _spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise EnvironmentProblem("pyspark is not installed.", f"run pip install 'pyspark[connect]=={SPARK_VERSION}'.")
+        raise EnvironmentProblem(
+            "pyspark is not installed.", f"run pip install 'pyspark[connect]=={SPARK_VERSION}'."
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -234,7 +236,7 @@ def _reason(noise: str) -> str:
     ):
         found = [line for line in lines if re.search(telling, line)]
         if found:
-            return re.sub(r"\s+", " ", found[-1]).rstrip(".")[:200]
+            return found[-1].removeprefix("Caused by:").strip().rstrip(".")[:200]
     return next((line for line in reversed(lines) if line), "")[:200]
 
 

@@ -50,6 +50,7 @@ class BoundQuery:
     by_reference: Mapping[str, Input]
     rendered: str
     problems: tuple[UserError, ...]
+    output_names: tuple[str, ...] = ()
 
     def input_of(self, reference: Reference) -> Input:
         return self.by_reference[reference.name.key]
@@ -93,8 +94,8 @@ def bind_query(fragment: Fragment, resolve: Resolver, known_names: Callable[[], 
     by_reference = _with_relation_names(parsed, by_reference)
     inputs = {found.object_id: found for found in by_reference.values()}
     bound = BoundQuery(parsed, tuple(inputs.values()), by_reference, "", ())
-    rendered, problems = _render(bound)
-    return BoundQuery(parsed, bound.inputs, by_reference, rendered, tuple(problems))
+    rendered, names, problems = _render(bound)
+    return BoundQuery(parsed, bound.inputs, by_reference, rendered, tuple(problems), names)
 
 
 def _refuse_time_travel(parsed: ParsedText, reference: Reference) -> None:
@@ -129,8 +130,8 @@ def _relation(name: str) -> exp.Expression:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def _render(bound: BoundQuery) -> tuple[str, list[UserError]]:
-    """The query with every column qualified, and the columns that could not be."""
+def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
+    """The query with every column qualified, the names of its columns, and the columns that did not bind."""
     substituted = bound.text_over(lambda found: found.relation)
     schema = {
         found.relation: {column.name: str(column.data_type) for column in found.columns} for found in bound.inputs
@@ -139,11 +140,12 @@ def _render(bound: BoundQuery) -> tuple[str, list[UserError]]:
         tree = sqlglot.parse_one(substituted.text, dialect="spark")
         qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
-        return qualified.sql(dialect="spark", pretty=True), problems
+        names = tuple(qualified.named_selects) if isinstance(qualified, exp.Query) else ()
+        return qualified.sql(dialect="spark", pretty=True), names, problems
     except OptimizeError as error:
-        return "", [_unbound(str(error), tree, substituted, bound)]
+        return "", (), [_unbound(str(error), tree, substituted, bound)]
     except (SqlglotError, KeyError, RecursionError) as error:
-        return "", [UnsupportedError(f"the query is not understood: {error}")]
+        return "", (), [UnsupportedError(f"the query is not understood: {error}")]
 
 
 def _unbound(message: str, tree: exp.Expression, substituted: Substitution, bound: BoundQuery) -> UserError:

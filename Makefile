@@ -1,0 +1,79 @@
+# Every target sets up what it needs first. Stamp files remember what is done, so that costs nothing twice.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+
+PACKAGES := $(VENV)/.stamps/packages
+PROJECT := $(VENV)/.stamps/project
+JARS := .cache/stamps/jars
+READY := $(PACKAGES) $(PROJECT) $(JARS)
+
+# Passed on to pytest, for instance: make test ARGS="-k rename -x"
+ARGS ?=
+# Random cases for fuzz, and how long soak goes on (a number of kills or of seconds).
+CASES ?= 1000
+KILLS ?=
+SECONDS ?=
+
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check lint test test-spark fuzz soak bench fmt lock clean
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv, install the locked packages, fetch the Delta jars
+	@echo "Set-up is complete."
+
+demo: $(READY) ## A department store with two views, kept fresh and verified
+	@$(RUN)/viewkeeper demo
+
+check: lint ## Everything that CI does: format, lint, types, layers, doctests, all tests
+	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
+	$(RUN)/python -m pytest tests $(ARGS)
+
+lint: $(READY) ## Only format, lint, types and layers
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+test: $(READY) ## The fast tests, without a JVM (ARGS="-k name" narrows them down)
+	$(RUN)/python -m pytest tests -m "not spark" $(ARGS)
+
+test-spark: $(READY) ## The tests on real Spark and Delta
+	$(RUN)/python -m pytest tests -m spark $(ARGS)
+
+fuzz: $(READY) ## Random views and changes against recomputation (CASES=1000)
+	VIEWKEEPER_FUZZ_CASES=$(CASES) $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
+
+soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
+	$(RUN)/python tests/soak/kill_soak.py $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
+
+bench: $(READY) ## Measure refreshing against recomputing
+	$(RUN)/python -m benchmarks.run $(ARGS)
+
+fmt: $(READY) ## Format the code and repair what the linter can
+	$(RUN)/ruff format .
+	$(RUN)/ruff check --fix .
+
+lock: ## Write requirements.lock from pyproject.toml (ARGS=--upgrade for newer packages)
+	@tools/setup.sh lock $(ARGS)
+
+clean: ## Remove everything that make and the tools created, .venv and the jars too
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(PACKAGES): requirements.lock tools/setup.sh
+	@tools/setup.sh packages
+	@mkdir -p $(@D) && touch $@
+
+$(PROJECT): $(PACKAGES) pyproject.toml
+	@tools/setup.sh project
+	@mkdir -p $(@D) && touch $@
+
+$(JARS): $(PROJECT) src/viewkeeper/execution/jars.py
+	@tools/setup.sh jars
+	@mkdir -p $(@D) && touch $@

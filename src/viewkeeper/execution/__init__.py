@@ -1,0 +1,1 @@
+"""Runs plans on Spark and publishes epochs. Knows nothing of how plans are derived."""

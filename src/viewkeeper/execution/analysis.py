@@ -1,0 +1,103 @@
+"""Spark's own reading of a view's query, before anything is created.
+
+Spark analyses the user's text and our rendering of it over the same relations. The columns must come out the
+same; if they do not, our later plans would be built on a misreading, and the view is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from viewkeeper.errors import InvalidStatementError, UnsupportedError, ViewkeeperError
+from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.generated_names import is_hidden
+from viewkeeper.sources.table_log import columns_of_schema
+from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.sql.names import quote
+from viewkeeper.sql.references import Substitution
+from viewkeeper.sql.rendering import render, select_all
+from viewkeeper.storage.catalogue import Catalogue
+
+
+def analyse(
+    workspace: Workspace, catalogue: Catalogue, query: BoundQuery, versions: dict[str, int], settings: dict[str, str]
+) -> tuple[Column, ...]:
+    """The columns of the query as Spark sees them; every way it can be wrong raises."""
+    session = workspace.sessions.own_with(settings)
+    relations = [found.relation for found in query.inputs]
+    try:
+        with spark_failures("the query was analysed"):
+            for found in query.inputs:
+                relation = select_all(workspace.relation(catalogue.object(found.object_id), versions[found.object_id]))
+                session.sql(render(relation)).createOrReplaceTempView(quote(found.relation))
+        text = query.text_over(lambda found: found.relation)
+        schema = _schema_of(session, text.text, text, query)
+        columns = _checked_columns(schema, query)
+        _compare_with_our_reading(session, query, columns)
+        return columns
+    finally:
+        for relation in relations:
+            session.catalog.dropTempView(relation)
+
+
+def _schema_of(session: Any, sql: str, text: Substitution, query: BoundQuery) -> dict[str, Any]:
+    try:
+        with spark_failures("the query was analysed", text):
+            schema: dict[str, Any] = json.loads(session.sql(sql).schema.json())
+            return schema
+    except ViewkeeperError as error:
+        if query.problems and type(error) is type(query.problems[0]):
+            raise query.problems[0] from error
+        raise
+
+
+def _checked_columns(schema: dict[str, Any], query: BoundQuery) -> tuple[Column, ...]:
+    fragment = query.parsed.fragment
+    whole = fragment.locate(0, len(fragment.text))
+    seen: dict[str, str] = {}
+    for field in schema["fields"]:
+        name = field["name"]
+        if name.lower() in seen:
+            raise InvalidStatementError(
+                f"two columns of the view would be called {name}.", f"name one of them: … AS other_{name}.", whole
+            )
+        if is_hidden(name):
+            raise InvalidStatementError(
+                f"the column {name} has a name that is reserved.", "names may not start with _vk_.", whole
+            )
+        seen[name.lower()] = name
+    try:
+        return columns_of_schema(schema)
+    except UnsupportedError as error:
+        raise UnsupportedError(error.message, error.hint, whole) from None
+
+
+def _compare_with_our_reading(session: Any, query: BoundQuery, columns: tuple[Column, ...]) -> None:
+    """Types must agree column by column; names too, where our reading has a name."""
+    if not query.rendered:
+        raise query.problems[0]
+    fragment = query.parsed.fragment
+    where = fragment.locate(0, len(fragment.text))
+    hint = "write the query in plainer SQL, for instance with explicit casts and aliases."
+    try:
+        with spark_failures("our reading of the query was analysed"):
+            ours = columns_of_schema(session.sql(query.rendered).schema.json())
+    except ViewkeeperError as error:
+        raise UnsupportedError(
+            f"Viewkeeper reads this query otherwise than Spark does: {error.message}", hint, where
+        ) from error
+    if len(ours) != len(columns):
+        raise UnsupportedError(
+            f"Viewkeeper reads {len(ours)} columns where Spark reads {len(columns)}.", hint, where
+        )
+    for theirs, mine in zip(columns, ours, strict=True):
+        generated = mine.name.startswith("_col_")
+        if mine.data_type != theirs.data_type or not (generated or mine.name.lower() == theirs.name.lower()):
+            raise UnsupportedError(
+                f"Viewkeeper reads the column {theirs.name} as {mine.name} {mine.data_type}, "
+                f"Spark as {theirs.data_type}.",
+                hint,
+                where,
+            )

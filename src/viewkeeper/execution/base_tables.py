@@ -1,0 +1,419 @@
+"""CREATE, ATTACH, ALTER and DROP of base tables: constraints live in our catalogue, rows in Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from viewkeeper.errors import (
+    InUseError,
+    InvalidStatementError,
+    NameExistsError,
+    RefreshConflictError,
+    UnknownNameError,
+    UnsupportedError,
+    ViewkeeperError,
+)
+from viewkeeper.execution.create_view import check_stored_queries, forget_consumed
+from viewkeeper.execution.queries import substitute_objects
+from viewkeeper.execution.reports import StatementReport
+from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.execution.vacuum import remove_folder
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.generated_names import is_hidden
+from viewkeeper.sources.table_log import columns_of_schema
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.references import parse_query
+from viewkeeper.sql.rendering import create_delta_table, delta_table
+from viewkeeper.sql.statements import (
+    AddConstraint,
+    AlterTable,
+    AttachTable,
+    ColumnDefinition,
+    Constraint,
+    CreateTable,
+    DropConstraint,
+    ForeignKey,
+    Key,
+    RenameTo,
+    SetAppendOnly,
+    SetUpdatable,
+)
+from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
+from viewkeeper.storage.layout import new_id, table_location
+from viewkeeper.storage.records import ForeignKeyRecord, TableRecord, ViewRecord
+from viewkeeper.storage.view_tables import KEPT_HISTORY, column_mapping
+
+
+def create_table(workspace: Workspace, statement: CreateTable) -> StatementReport:
+    catalogue = workspace.state.read()
+    existing = catalogue.named(statement.name)
+    if existing is not None and statement.if_not_exists:
+        return StatementReport(f"{statement.name} exists already.")
+    _refuse_taken(existing, statement.name, statement.or_replace)
+    table = TableRecord(
+        existing.id if existing is not None else new_id(),
+        statement.name,
+        (),
+        table_location(new_id()),
+        comment=statement.comment,
+    )
+    if statement.query is None:
+        definitions = _with_key_columns_not_null(statement)
+        table = replace(
+            table, columns=tuple(Column(d.name, d.data_type, d.nullable, d.comment) for d in definitions)
+        )
+        table = with_constraints(catalogue, table, statement.constraints)
+        _check_columns(table)
+        _check_replacement(catalogue, table)
+        _create_empty(workspace, table, definitions)
+    else:
+        table = _create_from_query(workspace, catalogue, table, statement)
+
+    def step(newest: Catalogue) -> Catalogue:
+        other = newest.named(table.name)
+        if other is not None and other.id != table.id:
+            raise NameExistsError(f"{table.name} was created by somebody else meanwhile.", "choose another name.")
+        if table.id in newest.tables:
+            _refuse_claimed(newest, table.id)
+            newest = forget_consumed(newest, table.id)
+        return newest.with_table(table)
+
+    try:
+        workspace.state.change(step)
+    except ViewkeeperError:
+        remove_folder(workspace, table.location)
+        raise
+    if isinstance(existing, TableRecord) and not existing.attached:
+        remove_folder(workspace, existing.location)
+    return StatementReport(f"table {table.name} {'replaced' if existing else 'created'}.")
+
+
+def _refuse_taken(existing: ObjectRecord | None, name: QualifiedName, or_replace: bool) -> None:
+    if existing is None:
+        return
+    if not or_replace:
+        raise NameExistsError(f"{name} exists already.", "choose another name, or write CREATE OR REPLACE.")
+    if isinstance(existing, ViewRecord):
+        raise NameExistsError(f"{name} is a materialized view, not a table.", "choose another name.")
+
+
+def _refuse_claimed(catalogue: Catalogue, object_id: str) -> None:
+    claim = catalogue.claim_on(view.id for view in catalogue.readers_of(object_id))
+    if claim is not None:
+        raise RefreshConflictError(
+            f"a view that reads it is being refreshed by {claim.holder} (epoch {claim.epoch}).",
+            "wait for it to finish, then repeat the statement.",
+        )
+
+
+def _with_key_columns_not_null(statement: CreateTable) -> tuple[ColumnDefinition, ...]:
+    """Columns of a primary key are NOT NULL, as SQL has it."""
+    key = {
+        name.lower()
+        for constraint in statement.constraints
+        if isinstance(constraint, Key) and constraint.primary
+        for name in constraint.columns
+    }
+    return tuple(replace(d, nullable=False) if d.name.lower() in key else d for d in statement.columns)
+
+
+def _check_columns(table: TableRecord) -> None:
+    seen: set[str] = set()
+    for column in table.columns:
+        if column.name.lower() in seen:
+            raise InvalidStatementError(
+                f"the table has two columns {column.name}; Delta does not tell upper from lower case.",
+                "rename one of them.",
+            )
+        if is_hidden(column.name):
+            raise InvalidStatementError(
+                f"the column name {column.name} is reserved.", "names may not start with _vk_."
+            )
+        seen.add(column.name.lower())
+
+
+def _check_replacement(catalogue: Catalogue, table: TableRecord) -> None:
+    """What reads or references a replaced table must still make sense."""
+    if table.id not in catalogue.tables:
+        return
+    check_stored_queries(catalogue.with_table(table), catalogue.readers_of(table.id), str(table.name))
+    for child in catalogue.children_of(table.id):
+        for foreign_key in child.foreign_keys:
+            if foreign_key.parent_id == table.id:
+                _require_key(table, foreign_key.parent_columns, f"{child.name} references")
+
+
+def _table_properties(table: TableRecord, has_defaults: bool) -> dict[str, str]:
+    return {
+        **KEPT_HISTORY,
+        **column_mapping(column.name for column in table.columns),
+        "delta.enableChangeDataFeed": "true",
+        **({"delta.feature.allowColumnDefaults": "supported"} if has_defaults else {}),
+    }
+
+
+def _create_empty(workspace: Workspace, table: TableRecord, definitions: Sequence[ColumnDefinition]) -> None:
+    properties = _table_properties(table, any(d.default is not None for d in definitions))
+    sql = create_delta_table(workspace.layout.address(table.location), definitions, properties, table.comment)
+    try:
+        with spark_failures(f"{table.name} was created"):
+            workspace.sessions.own.sql(sql)
+    except ViewkeeperError:
+        remove_folder(workspace, table.location)
+        raise
+
+
+def _create_from_query(
+    workspace: Workspace, catalogue: Catalogue, table: TableRecord, statement: CreateTable
+) -> TableRecord:
+    assert statement.query is not None
+    parsed = parse_query(statement.query)
+    text = substitute_objects(workspace, catalogue, parsed)
+    address = workspace.layout.address(table.location)
+    try:
+        with spark_failures(f"{table.name} was filled", text):
+            frame = workspace.sessions.user.sql(text.text)
+            table = replace(table, columns=_columns_from_query(frame.schema.json()))
+            _check_columns(table)
+            table = with_constraints(catalogue, table, statement.constraints)
+            _check_replacement(catalogue, table)
+            writer = frame.write.format("delta").mode("error")
+            for key, value in _table_properties(table, False).items():
+                writer = writer.option(key, value)
+            writer.save(address)
+    except ViewkeeperError:
+        remove_folder(workspace, table.location)
+        raise
+    return table
+
+
+def _columns_from_query(schema: str) -> tuple[Column, ...]:
+    """Delta stores the columns of a query as nullable."""
+    return tuple(replace(column, nullable=True) for column in columns_of_schema(schema))
+
+
+def attach_table(workspace: Workspace, statement: AttachTable) -> StatementReport:
+    catalogue = workspace.state.read()
+    existing = catalogue.named(statement.name)
+    if existing is not None and statement.if_not_exists:
+        return StatementReport(f"{statement.name} exists already.")
+    _refuse_taken(existing, statement.name, or_replace=False)
+    address = statement.uri if statement.uri is not None else _address_in_catalogue(workspace, statement)
+    if statement.uri is not None and "://" not in address and not address.startswith("/"):
+        raise InvalidStatementError(
+            f"'{address}' is a relative path.", "give a full path or a URI, so that every process finds it."
+        )
+    try:
+        shape = workspace.log.shape(address)
+    except ViewkeeperError as error:
+        raise InvalidStatementError(f"there is no Delta table at {address}.", "check the address.") from error
+    if not shape.has_change_feed:
+        raise UnsupportedError(
+            f"the Delta table at {address} has no change feed.",
+            f"ALTER TABLE delta.`{address}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true).",
+        )
+    table = TableRecord(
+        new_id(), statement.name, shape.columns, address, attached=True, catalogue_name=statement.catalogue_name
+    )
+    _check_columns(table)
+    table = with_constraints(catalogue, table, statement.constraints)
+
+    def step(newest: Catalogue) -> Catalogue:
+        _refuse_taken(newest.named(table.name), table.name, or_replace=False)
+        return newest.with_table(table)
+
+    workspace.state.change(step)
+    return StatementReport(f"table {table.name} attached.")
+
+
+def _address_in_catalogue(workspace: Workspace, statement: AttachTable) -> str:
+    with spark_failures(f"{statement.catalogue_name} was looked up"):
+        detail = workspace.sessions.user.sql(f"DESCRIBE DETAIL {statement.catalogue_name}").collect()[0]
+    if detail["format"] != "delta":
+        raise UnsupportedError(f"{statement.catalogue_name} is no Delta table.", "attach Delta tables only.")
+    location = str(detail["location"])
+    return location.removeprefix("file:") if location.startswith("file:/") else location
+
+
+def alter_table(workspace: Workspace, statement: AlterTable) -> StatementReport:
+    table = table_named(workspace.state.read(), statement.name)
+    action = statement.action
+    if isinstance(action, SetAppendOnly) and not table.attached:
+        _set_append_only(workspace, table, action.append_only)
+
+    def step(newest: Catalogue) -> Catalogue:
+        current = table_named(newest, statement.name)
+        match action:
+            case RenameTo(name):
+                if newest.named(name) is not None:
+                    raise NameExistsError(f"{name} exists already.", "choose another name.")
+                return newest.with_table(replace(current, name=name))
+            case SetUpdatable(("*",)):
+                return newest.with_table(replace(current, updatable=None))
+            case SetUpdatable(columns):
+                known = _known_columns(current, columns, "UPDATABLE")
+                return newest.with_table(replace(current, updatable=known, append_only=False))
+            case SetAppendOnly(append_only):
+                return newest.with_table(replace(current, append_only=append_only))
+            case AddConstraint(constraint):
+                return newest.with_table(with_constraints(newest, current, (constraint,)))
+            case DropConstraint():
+                return newest.with_table(_without_constraint(newest, current, action))
+
+    workspace.state.change(step)
+    return StatementReport(f"table {statement.name} altered.")
+
+
+def _set_append_only(workspace: Workspace, table: TableRecord, append_only: bool) -> None:
+    target = delta_table(workspace.data_address(table)).sql(dialect="spark")
+    value = "true" if append_only else "false"
+    with spark_failures(f"{table.name} was altered"):
+        workspace.sessions.own.sql(f"ALTER TABLE {target} SET TBLPROPERTIES ('delta.appendOnly' = '{value}')")
+
+
+def table_named(catalogue: Catalogue, name: QualifiedName) -> TableRecord:
+    record = catalogue.named(name)
+    if isinstance(record, ViewRecord):
+        raise InvalidStatementError(f"{name} is a materialized view, not a table.", "use ALTER MATERIALIZED VIEW.")
+    if record is None:
+        tables = sorted(str(table.name) for table in catalogue.tables.values())
+        raise UnknownNameError(f"there is no table {name}.", did_you_mean(str(name), tables, "SHOW TABLES lists them."))
+    return record
+
+
+def drop_table(workspace: Workspace, name: QualifiedName, if_exists: bool) -> StatementReport:
+    catalogue = workspace.state.read()
+    if if_exists and catalogue.named(name) is None:
+        return StatementReport(f"there is no table {name}.")
+    table = table_named(catalogue, name)
+
+    def step(newest: Catalogue) -> Catalogue:
+        readers = newest.readers_of(table.id)
+        if readers:
+            names = ", ".join(sorted(str(view.name) for view in readers))
+            raise InUseError(f"{name} is read by {names}.", f"drop {names} first.")
+        children = newest.children_of(table.id)
+        if children:
+            names = ", ".join(sorted(str(child.name) for child in children))
+            raise InUseError(f"{names} references {name} by a foreign key.", "drop that constraint or table first.")
+        return newest.without(table.id)
+
+    workspace.state.change(step)
+    if not table.attached:
+        remove_folder(workspace, table.location)
+    return StatementReport(f"table {name} {'detached' if table.attached else 'dropped'}.")
+
+
+# -- constraints
+
+
+def with_constraints(catalogue: Catalogue, table: TableRecord, constraints: Sequence[Constraint]) -> TableRecord:
+    """The table with these constraints, each checked against what it names."""
+    for constraint in constraints:
+        columns = _known_columns(table, constraint.columns, "the constraint")
+        if len({column.lower() for column in columns}) < len(columns):
+            raise InvalidStatementError("a constraint names a column twice.", "name each column once.")
+        name = constraint.name or _constraint_name(table, constraint)
+        if name.lower() in {each.lower() for each in _constraint_names(table)}:
+            raise NameExistsError(f"{table.name} has a constraint {name} already.", "choose another name.")
+        if isinstance(constraint, Key):
+            if constraint.primary and any(key.primary for key in table.keys):
+                raise InvalidStatementError(
+                    f"{table.name} would have two primary keys.", "declare the second one UNIQUE."
+                )
+            table = replace(table, keys=(*table.keys, replace(constraint, columns=columns, name=name)))
+        else:
+            record = _foreign_key(catalogue, table, replace(constraint, columns=columns), name)
+            table = replace(table, foreign_keys=(*table.foreign_keys, record))
+    return table
+
+
+def _known_columns(table: TableRecord, columns: Sequence[str], what: str) -> tuple[str, ...]:
+    by_lower = {column.name.lower(): column.name for column in table.columns}
+    for column in columns:
+        if column.lower() not in by_lower:
+            raise UnknownNameError(
+                f"{what} names the column {column}, which {table.name} does not have.",
+                did_you_mean(column, by_lower.values(), f"its columns are {', '.join(by_lower.values())}."),
+            )
+    return tuple(by_lower[column.lower()] for column in columns)
+
+
+def _foreign_key(catalogue: Catalogue, table: TableRecord, key: ForeignKey, name: str) -> ForeignKeyRecord:
+    parent: ObjectRecord | None = table if key.parent.key == table.name.key else catalogue.named(key.parent)
+    if parent is None:
+        tables = [str(each.name) for each in catalogue.tables.values()]
+        raise UnknownNameError(
+            f"the foreign key references {key.parent}, which does not exist.",
+            did_you_mean(str(key.parent), tables, "create the referenced table first."),
+        )
+    if isinstance(parent, ViewRecord):
+        raise InvalidStatementError(f"a foreign key cannot reference the view {key.parent}.", "reference a table.")
+    if key.parent_columns:
+        parent_columns = _known_columns(parent, key.parent_columns, "the foreign key")
+    else:
+        parent_columns = next((each.columns for each in parent.keys if each.primary), ())
+    if len(parent_columns) != len(key.columns):
+        raise InvalidStatementError(
+            f"the foreign key has {len(key.columns)} columns and references {len(parent_columns)}.",
+            f"name the referenced columns: REFERENCES {key.parent} (…).",
+        )
+    _require_key(parent, parent_columns, "the foreign key references")
+    for mine, theirs in zip(key.columns, parent_columns, strict=True):
+        my_type = next(c.data_type for c in table.columns if c.name == mine)
+        their_type = next(c.data_type for c in parent.columns if c.name == theirs)
+        if my_type != their_type:
+            raise InvalidStatementError(
+                f"the foreign key compares {mine} {my_type} with {theirs} {their_type}.", "use the same type."
+            )
+    return ForeignKeyRecord(key.columns, parent.id, parent_columns, name, key.rely)
+
+
+def _require_key(parent: TableRecord, columns: Sequence[str], who: str) -> None:
+    wanted = {column.lower() for column in columns}
+    if not any({column.lower() for column in key.columns} == wanted for key in parent.keys):
+        raise InvalidStatementError(
+            f"{who} {parent.name} ({', '.join(columns)}), which is no key.",
+            f"declare it: ALTER TABLE {parent.name} ADD CONSTRAINT … UNIQUE ({', '.join(columns)}).",
+        )
+
+
+def _constraint_name(table: TableRecord, constraint: Constraint) -> str:
+    kind = "fk" if isinstance(constraint, ForeignKey) else "pk" if constraint.primary else "unique"
+    base = "_".join([table.name.name, *constraint.columns, kind]) if kind != "pk" else f"{table.name.name}_pk"
+    taken, name, number = {each.lower() for each in _constraint_names(table)}, base, 2
+    while name.lower() in taken:
+        name, number = f"{base}{number}", number + 1
+    return name
+
+
+def _constraint_names(table: TableRecord) -> list[str]:
+    return [key.name or "" for key in table.keys] + [key.name for key in table.foreign_keys]
+
+
+def _without_constraint(catalogue: Catalogue, table: TableRecord, action: DropConstraint) -> TableRecord:
+    wanted = action.name.lower()
+    if wanted not in {name.lower() for name in _constraint_names(table)}:
+        if action.if_exists:
+            return table
+        raise UnknownNameError(
+            f"{table.name} has no constraint {action.name}.",
+            did_you_mean(action.name, _constraint_names(table), "DESCRIBE lists its constraints."),
+        )
+    keys = tuple(key for key in table.keys if (key.name or "").lower() != wanted)
+    remaining = replace(
+        table, keys=keys, foreign_keys=tuple(key for key in table.foreign_keys if key.name.lower() != wanted)
+    )
+    for child in [*catalogue.children_of(table.id), remaining]:
+        for foreign_key in child.foreign_keys:
+            if foreign_key.parent_id == table.id:
+                try:
+                    _require_key(remaining, foreign_key.parent_columns, "it references")
+                except InvalidStatementError:
+                    raise InUseError(
+                        f"the foreign key {foreign_key.name} of {child.name} needs this key.",
+                        f"drop {foreign_key.name} first.",
+                    ) from None
+    return remaining

@@ -1,0 +1,236 @@
+"""CREATE and ALTER MATERIALIZED VIEW: analysed first, loaded next, visible last, by one publication."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+from viewkeeper.errors import (
+    InUseError,
+    InvalidStatementError,
+    NameExistsError,
+    RefreshConflictError,
+    RefreshPolicyError,
+    TakenOverError,
+    UserError,
+    ViewkeeperError,
+)
+from viewkeeper.execution.analysis import analyse
+from viewkeeper.execution.epochs import finish_left_epochs, renewing
+from viewkeeper.execution.progress import Event, Moment
+from viewkeeper.execution.reports import RefreshReport, ViewReport
+from viewkeeper.execution.run_plan import PlanRun
+from viewkeeper.execution.vacuum import remove_folder
+from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
+from viewkeeper.maintenance.build_plan import plan_first_load, recompute_reason
+from viewkeeper.sql.binding import BoundQuery
+from viewkeeper.sql.statements import CreateView, RefreshPolicy
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.holder import new_holder
+from viewkeeper.storage.layout import new_id, view_location
+from viewkeeper.storage.records import Claim, HistoryEntry, Publication, ViewRecord, now
+
+
+class RecomputeWarning(UserWarning):
+    """A view with REFRESH INCREMENTAL will be recomputed."""
+
+
+def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | None:
+    """Create or replace a view and load it; None if it exists and IF NOT EXISTS was said."""
+    catalogue = workspace.state.read()
+    existing = catalogue.named(statement.name)
+    if existing is not None:
+        if statement.if_not_exists:
+            return None
+        if not statement.or_replace:
+            raise NameExistsError(
+                f"{statement.name} exists already.", "choose another name, or write CREATE OR REPLACE."
+            )
+        if not isinstance(existing, ViewRecord):
+            raise NameExistsError(f"{statement.name} is a table, not a view.", "choose another name.")
+        catalogue = finish_left_epochs(workspace, [existing.id])
+    query = bind_new(statement.query, catalogue)
+    check_policy(statement.policy, statement)
+    if existing is not None:
+        _refuse_cycle(catalogue, existing.id, query)
+    inputs, sources = _load_versions(workspace, catalogue, query)
+    settings = workspace.sessions.result_settings()
+    columns = analyse(workspace, catalogue, query, inputs, settings)
+    view = ViewRecord(
+        existing.id if existing is not None else new_id(),
+        statement.name,
+        columns,
+        view_location(new_id()),
+        statement.query.text,
+        {reference.name.key: query.input_of(reference).object_id for reference in query.parsed.references},
+        statement.policy,
+        settings,
+        comment=statement.comment,
+    )
+    if existing is not None:
+        check_readers(catalogue, view)
+    return _load(workspace, view, query, inputs, sources)
+
+
+def check_policy(policy: RefreshPolicy, statement: CreateView) -> None:
+    """STRICT refuses what would recompute; INCREMENTAL warns."""
+    reason = recompute_reason(policy)
+    if policy is RefreshPolicy.STRICT:
+        raise RefreshPolicyError(
+            f"{statement.name} cannot be maintained without recomputing: {reason}.",
+            "create it with REFRESH AUTO.",
+            statement.query.locate(0, len(statement.query.text)),
+        )
+    if policy is RefreshPolicy.INCREMENTAL:
+        warnings.warn(f"{statement.name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
+
+
+def _refuse_cycle(catalogue: Catalogue, view_id: str, query: BoundQuery) -> None:
+    for found in query.inputs:
+        below = {view.id for view in catalogue.views_below([found.object_id])} if found.object_id in catalogue.views else set()
+        if found.object_id == view_id or view_id in below:
+            reference = next(r for r in query.parsed.references if query.input_of(r).object_id == found.object_id)
+            raise InvalidStatementError(
+                f"the view would read itself through {found.name}.",
+                "a view cannot depend on itself.",
+                query.parsed.locate(reference),
+            )
+
+
+def check_readers(catalogue: Catalogue, replacement: ViewRecord) -> None:
+    """The views above must still make sense over the new columns."""
+    changed = catalogue.with_view(replacement)
+    check_stored_queries(changed, catalogue.readers_of(replacement.id), str(replacement.name))
+
+
+def check_stored_queries(catalogue: Catalogue, readers: Sequence[ViewRecord], replaced: str) -> None:
+    for reader in readers:
+        try:
+            query = bind_stored(reader, catalogue)
+            problem: UserError | None = query.problems[0] if query.problems else None
+        except UserError as error:
+            problem = error
+        if problem is not None:
+            raise InUseError(
+                f"{reader.name} reads {replaced} and would not work any more: {problem.message}",
+                f"drop or alter {reader.name} first.",
+            )
+
+
+def _load_versions(
+    workspace: Workspace, catalogue: Catalogue, query: BoundQuery
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Versions for a first load: those of the last epoch where it covers a table, else the newest.
+
+    Returns the versions of the query's inputs, and of all base tables below.
+    """
+    last: dict[str, int] = {}
+    for publication in sorted(catalogue.published.values(), key=lambda publication: publication.epoch):
+        last.update(publication.sources)
+    inputs: dict[str, int] = {}
+    sources: dict[str, int] = {}
+    for found in query.inputs:
+        if found.object_id in catalogue.views:
+            publication = catalogue.published[found.object_id]
+            inputs[found.object_id] = publication.version
+            sources.update(publication.sources)
+        else:
+            address = workspace.data_address(catalogue.object(found.object_id))
+            newest = workspace.log.version(address)
+            version = last.get(found.object_id, newest)
+            inputs[found.object_id] = sources[found.object_id] = version if 0 <= version <= newest else newest
+    return inputs, sources
+
+
+def _load(
+    workspace: Workspace, view: ViewRecord, query: BoundQuery, inputs: dict[str, int], sources: dict[str, int]
+) -> RefreshReport:
+    started = time.monotonic()
+    plan = plan_first_load(view.name, query, view.columns)
+    with new_holder() as holder:
+        claims: list[Claim] = []
+
+        def claim_epoch(catalogue: Catalogue) -> Catalogue:
+            other = catalogue.claim_on([view.id])
+            if other is not None:
+                raise RefreshConflictError(f"{view.name} is being refreshed by {other.holder}.", "repeat the statement.")
+            claim = Claim(
+                catalogue.last_epoch + 1, (view.id,), sources, {}, holder, now(), now(), loads=view.location
+            )
+            claims[:] = [claim]
+            return catalogue.with_claim(claim)
+
+        catalogue = workspace.state.change(claim_epoch)
+        claim = claims[0]
+        workspace.listener(Event(Moment.PINNED, claim.epoch, str(view.name)))
+        try:
+            with renewing(workspace, claim):
+                text = query.text_over(lambda found: f"{found.relation}_new")
+                run = PlanRun(workspace, catalogue, view, claim.epoch, inputs, None, query_text=text)
+                run.run(plan)
+                workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
+                seconds = round(time.monotonic() - started, 3)
+                rows = _rows_loaded(workspace, view)
+                entry = HistoryEntry(
+                    claim.epoch, view.id, str(view.name), "published", plan.strategy.value, plan.reason, rows, 0,
+                    seconds, tuple(run.steps), sources, 0, view.location, now(),
+                )  # fmt: skip
+                workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
+                _publish_new(workspace, claim, view, Publication(claim.epoch, 0, inputs, sources, now()), entry)
+        except (ViewkeeperError, KeyboardInterrupt):
+            _give_up(workspace, claim, view)
+            raise
+    workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
+    report = ViewReport(str(view.name), entry.strategy, entry.reason, rows, 0, seconds, entry.steps)
+    return RefreshReport(claim.epoch, (report,), seconds)
+
+
+def _rows_loaded(workspace: Workspace, view: ViewRecord) -> int:
+    return workspace.log.row_count(workspace.layout.rows(view.location))
+
+
+def _publish_new(
+    workspace: Workspace, claim: Claim, view: ViewRecord, publication: Publication, entry: HistoryEntry
+) -> None:
+    def step(catalogue: Catalogue) -> Catalogue:
+        if catalogue.claim_with(claim.holder.token) is None:
+            raise TakenOverError(f"epoch {claim.epoch} was taken over by another process.", "repeat the statement.")
+        other = catalogue.named(view.name)
+        if other is not None and other.id != view.id:
+            raise NameExistsError(f"{view.name} was created by somebody else meanwhile.", "choose another name.")
+        gone = [input_id for input_id in view.input_ids if input_id not in catalogue.tables | catalogue.views]  # type: ignore[operator]
+        if gone:
+            raise InUseError("a table that the view reads was dropped meanwhile.", "create it again first.")
+        if view.id in catalogue.views:
+            check_readers(catalogue, view)
+            catalogue = forget_consumed(catalogue, view.id)
+        return (
+            catalogue.with_view(view)
+            .with_publication(view.id, publication)
+            .with_history([entry])
+            .without_claim(claim.epoch)
+        )
+
+    workspace.state.change(step)
+
+
+def forget_consumed(catalogue: Catalogue, object_id: str) -> Catalogue:
+    """After an object was replaced: its readers have consumed nothing of the new one yet."""
+    for reader in catalogue.readers_of(object_id):
+        publication = catalogue.published[reader.id]
+        inputs = {**publication.inputs, object_id: -1}
+        catalogue = catalogue.with_publication(reader.id, replace(publication, inputs=inputs))
+    return catalogue
+
+
+def _give_up(workspace: Workspace, claim: Claim, view: ViewRecord) -> None:
+    """A load that failed leaves nothing behind; what cannot be removed now, VACUUM WAREHOUSE removes."""
+    try:
+        workspace.state.change(lambda catalogue: catalogue.without_claim(claim.epoch))
+        remove_folder(workspace, view.location)
+    except ViewkeeperError:
+        return
+
+

@@ -1,0 +1,180 @@
+"""SHOW, DESCRIBE, EXPLAIN, status and history: answered from the catalogue, without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewkeeper.errors import UnknownNameError
+from viewkeeper.execution.create_view import check_policy
+from viewkeeper.execution.reports import ExplainReport, TableReport
+from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
+from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
+from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.statements import CreateView, RefreshPolicy
+from viewkeeper.sql.types import Simple
+from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
+from viewkeeper.storage.holder import is_alive
+from viewkeeper.storage.records import HistoryEntry, TableRecord, ViewRecord
+
+
+def view_named(catalogue: Catalogue, name: QualifiedName) -> ViewRecord:
+    record = catalogue.named(name)
+    if isinstance(record, ViewRecord):
+        return record
+    views = sorted(str(view.name) for view in catalogue.views.values())
+    what = "is a table, not a materialized view" if record is not None else "does not exist"
+    hint = did_you_mean(str(name), views, "SHOW MATERIALIZED VIEWS lists the views.")
+    raise UnknownNameError(f"the materialized view {name} {what}.", hint)
+
+
+def show_tables(workspace: Workspace) -> TableReport:
+    catalogue = workspace.state.read()
+    rows = [
+        (
+            str(table.name),
+            len(table.columns),
+            "; ".join(_key_text(table)),
+            "attached" if table.attached else "",
+            ", ".join(sorted(str(view.name) for view in catalogue.readers_of(table.id))),
+        )
+        for table in sorted(catalogue.tables.values(), key=lambda table: table.name)
+    ]
+    return TableReport(("table", "columns", "constraints", "kind", "read by"), tuple(rows))
+
+
+def show_views(workspace: Workspace) -> TableReport:
+    """Every view: its policy, what it shows, and whether its tables have moved on."""
+    catalogue = workspace.state.read()
+    rows = []
+    for view in sorted(catalogue.views.values(), key=lambda view: view.name):
+        published = catalogue.published[view.id]
+        rows.append(
+            (
+                str(view.name),
+                view.policy.value,
+                published.epoch,
+                published.published_at,
+                "stale" if _is_stale(workspace, catalogue, view) else "fresh",
+                ", ".join(str(catalogue.object(i).name) for i in view.input_ids),
+            )
+        )
+    return TableReport(("view", "refresh", "epoch", "published at", "state", "reads"), tuple(rows))
+
+
+def _is_stale(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> bool:
+    """Whether a table below has a newer version than the one the view was made from."""
+    published = catalogue.published[view.id]
+    if any(version < 0 for version in published.inputs.values()):
+        return True
+    for table_id, version in published.sources.items():
+        commits = workspace.log.commits_after(workspace.data_address(catalogue.tables[table_id]), version)
+        if any(commit.changes_rows for commit in commits):
+            return True
+    return False
+
+
+def unfinished(workspace: Workspace) -> TableReport:
+    """Epochs under way, and epochs that a dead process left."""
+    catalogue = workspace.state.read()
+    rows = [
+        (
+            claim.epoch,
+            ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views) or "a new view",
+            str(claim.holder),
+            claim.claimed_at,
+            "running" if is_alive(claim) else "left behind; the next refresh repeats it",
+        )
+        for claim in catalogue.claims
+    ]
+    return TableReport(("epoch", "views", "held by", "since", "state"), tuple(rows), "unfinished epochs")
+
+
+def describe(workspace: Workspace, name: QualifiedName) -> TableReport:
+    catalogue = workspace.state.read()
+    record = object_named(catalogue, name)
+    rows: list[tuple[Any, ...]] = [
+        (c.name, str(c.data_type), "" if c.nullable else "NOT NULL", c.comment or "") for c in record.columns
+    ]
+    if isinstance(record, TableRecord):
+        rows += [("#", text, "", "") for text in _key_text(record) + _foreign_key_text(catalogue, record)]
+        if record.updatable is not None:
+            rows.append(("#", f"UPDATABLE ({', '.join(record.updatable)})", "", ""))
+        if record.append_only:
+            rows.append(("#", "APPEND ONLY", "", ""))
+    else:
+        rows += [("#", f"REFRESH {record.policy.value}", "", ""), ("#", record.query, "", "")]
+    return TableReport(("column", "type", "null", "comment"), tuple(rows), str(record.name))
+
+
+def object_named(catalogue: Catalogue, name: QualifiedName) -> ObjectRecord:
+    record = catalogue.named(name)
+    if record is None:
+        raise UnknownNameError(
+            f"there is no table or view {name}.",
+            did_you_mean(str(name), catalogue.names(), "SHOW TABLES and SHOW MATERIALIZED VIEWS list them."),
+        )
+    return record
+
+
+def _key_text(table: TableRecord) -> list[str]:
+    return [
+        f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} ({', '.join(key.columns)}){' RELY' if key.rely else ''}"
+        for key in table.keys
+    ]
+
+
+def _foreign_key_text(catalogue: Catalogue, table: TableRecord) -> list[str]:
+    return [
+        f"CONSTRAINT {key.name} FOREIGN KEY ({', '.join(key.columns)}) REFERENCES "
+        f"{catalogue.tables[key.parent_id].name} ({', '.join(key.parent_columns)}){' RELY' if key.rely else ''}"
+        for key in table.foreign_keys
+    ]
+
+
+def history_report(entries: list[HistoryEntry]) -> TableReport:
+    rows = [
+        (e.epoch, e.view, e.outcome, e.strategy, e.inserted, e.deleted, e.seconds, e.finished_at, e.error or e.reason)
+        for e in entries
+    ]
+    columns = ("epoch", "view", "outcome", "strategy", "inserted", "deleted", "seconds", "finished at", "reason")
+    return TableReport(columns, tuple(rows))
+
+
+def describe_history(workspace: Workspace, name: QualifiedName) -> TableReport:
+    view = view_named(workspace.state.read(), name)
+    return history_report(workspace.state.history(view.id))
+
+
+def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
+    catalogue = workspace.state.read()
+    view = view_named(catalogue, name)
+    query = bind_stored(view, catalogue)
+    return _explain(view.name, view.id, query, view.columns, view.policy)
+
+
+def explain_create(workspace: Workspace, statement: CreateView) -> ExplainReport:
+    """What CREATE would do, without Spark: types are not known yet, names are."""
+    catalogue = workspace.state.read()
+    query = bind_new(statement.query, catalogue)
+    if query.problems:
+        raise query.problems[0]
+    check_policy(statement.policy, statement)
+    columns = tuple(Column(column, Simple("STRING")) for column in query.output_names)
+    load = plan_first_load(statement.name, query, columns)
+    report = _explain(statement.name, "", query, columns, statement.policy)
+    text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
+    return ExplainReport(text, {"create": load.to_json(), **report.plan})
+
+
+def _explain(
+    name: QualifiedName, view_id: str, query: BoundQuery, columns: tuple[Column, ...], policy: RefreshPolicy
+) -> ExplainReport:
+    reads = ", ".join(str(found.name) for found in query.inputs)
+    plan = plan_refresh(name, view_id, query, columns, policy, ())
+    lines = [f"materialized view {name}, REFRESH {policy.value}, reads {reads}", ""]
+    lines += explain_plan(plan, f"when {reads} changes")
+    return ExplainReport("\n".join(lines), {"view": str(name), "policy": policy.value, "refresh": plan.to_json()})
+
+

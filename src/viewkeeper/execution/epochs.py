@@ -1,0 +1,322 @@
+"""A refresh is an epoch: pin, compute, commit every target, publish.
+
+Until the publication, which is one swap of the catalogue, readers see the last epoch. Whatever a dead process
+left is repeated by the next refresh: same epoch number, same pinned versions, same old states. Its commits
+carry the epoch as a Delta transaction, so none takes effect twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from viewkeeper.errors import (
+    EnvironmentProblem,
+    ForeignCommitError,
+    RefreshConflictError,
+    TakenOverError,
+    ViewkeeperError,
+)
+from viewkeeper.execution.progress import Event, Moment
+from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
+from viewkeeper.execution.run_plan import PlanRun
+from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.execution.workspace import Workspace, bind_stored
+from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason
+from viewkeeper.maintenance.plan import Strategy
+from viewkeeper.sources.table_log import epoch_marker
+from viewkeeper.sql.rendering import delta_table
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.holder import RENEWAL_SECONDS, is_alive, new_holder
+from viewkeeper.storage.records import Claim, Holder, HistoryEntry, Publication, ViewRecord, now
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of one view: a publication unless it failed."""
+
+    entry: HistoryEntry
+    publication: Publication | None
+
+
+def refresh(workspace: Workspace, view_ids: Sequence[str]) -> RefreshReport:
+    """Bring these views, and the views they read, to the newest versions of their tables."""
+    started = time.monotonic()
+    catalogue = finish_left_epochs(workspace, [v.id for v in workspace.state.read().views_below(view_ids)])
+    views = catalogue.views_below(view_ids)
+    pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
+    if not _anything_changed(workspace, catalogue, views, pins):
+        reports = tuple(ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views)
+        return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
+    with new_holder() as holder:
+        claim = _claim(workspace, views, pins, holder)
+        report = run_epoch(workspace, claim, started)
+    return report
+
+
+def finish_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalogue:
+    """Repeat the epochs that dead processes left on these views; refuse if a living one is at work."""
+    while True:
+        catalogue = workspace.state.read()
+        claim = catalogue.claim_on(view_ids)
+        if claim is None:
+            return catalogue
+        if is_alive(claim):
+            names = ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views)
+            raise RefreshConflictError(
+                f"{names or 'the view'} is being refreshed by {claim.holder} since {claim.claimed_at} "
+                f"(epoch {claim.epoch}).",
+                "wait for it to finish, then repeat the statement.",
+            )
+        with new_holder() as holder:
+            taken = _take_over(workspace, claim, holder)
+            if taken is not None:
+                workspace.listener(Event(Moment.TAKEN_OVER, claim.epoch))
+                run_epoch(workspace, taken, time.monotonic(), raise_failures=False)
+
+
+def _take_over(workspace: Workspace, claim: Claim, holder: Holder) -> Claim | None:
+    """Make a dead process's claim ours; None if another one was faster, or if there is nothing to repeat."""
+    taken = replace(claim, holder=holder, renewed_at=now())
+
+    def step(catalogue: Catalogue) -> Catalogue:
+        current = catalogue.claim_with(claim.holder.token)
+        if current is None:
+            return catalogue
+        if claim.loads is not None:
+            return catalogue.without_claim(claim.epoch)
+        return catalogue.with_claim(taken)
+
+    changed = workspace.state.change(step)
+    return taken if changed.claim_with(holder.token) is not None else None
+
+
+def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, int], holder: Holder) -> Claim:
+    """Take the next epoch number for these views, unless somebody else holds one of them."""
+    made: list[Claim] = []
+
+    def step(catalogue: Catalogue) -> Catalogue:
+        other = catalogue.claim_on(view.id for view in views)
+        if other is not None or any(view.id not in catalogue.views for view in views):
+            who = f"{other.holder} took them first (epoch {other.epoch})" if other else "one of them was dropped"
+            raise RefreshConflictError(f"the views cannot be refreshed now: {who}.", "repeat the statement.")
+        bases = {view.id: catalogue.published[view.id].version for view in views}
+        claim = Claim(
+            catalogue.last_epoch + 1, tuple(v.id for v in views), pins, bases, holder, now(), now()
+        )
+        made[:] = [claim]
+        return catalogue.with_claim(claim)
+
+    workspace.state.change(step)
+    workspace.listener(Event(Moment.PINNED, made[0].epoch))
+    return made[0]
+
+
+def run_epoch(workspace: Workspace, claim: Claim, started: float, raise_failures: bool = True) -> RefreshReport:
+    """Do, or repeat, the work of a claimed epoch and publish it."""
+    catalogue = workspace.state.read()
+    views = [catalogue.views[view_id] for view_id in claim.views if view_id in catalogue.views]
+    versions = dict(claim.pins)
+    sources: dict[str, dict[str, int]] = {}
+    outcomes: list[_Outcome] = []
+    failed: set[str] = set()
+    with renewing(workspace, claim):
+        for at, view in enumerate(views):
+            workspace.listener(Event(Moment.VIEW_STARTED, claim.epoch, str(view.name), at + 1, len(views)))
+            outcome = _refresh_view(workspace, catalogue, claim, view, versions, failed)
+            outcomes.append(outcome)
+            if outcome.publication is None:
+                failed.add(view.id)
+                versions[view.id] = claim.bases[view.id]
+            else:
+                versions[view.id] = outcome.publication.version
+            sources[view.id] = dict(outcome.entry.sources)
+        workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
+        _publish(workspace, claim, outcomes)
+    workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
+    return _report(claim.epoch, outcomes, time.monotonic() - started, raise_failures)
+
+
+def _refresh_view(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    claim: Claim,
+    view: ViewRecord,
+    versions: dict[str, int],
+    failed: set[str],
+) -> _Outcome:
+    """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
+    began = time.monotonic()
+    published = catalogue.published[view.id]
+    inputs = {input_id: versions.get(input_id, -1) for input_id in view.input_ids}
+    sources = {table_id: claim.pins[table_id] for table_id in sorted(catalogue.tables_below(view.input_ids))}
+    entry = HistoryEntry(
+        claim.epoch, view.id, str(view.name), "published", Strategy.NONE.value, unchanged_reason(), 0, 0, 0.0,
+        (), sources, published.version, view.location, now(),
+    )
+    try:
+        broken = [catalogue.views[input_id].name for input_id in view.input_ids if input_id in failed]
+        if broken:
+            raise RefreshConflictError(f"{broken[0]}, which {view.name} reads, could not be refreshed.")
+        changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
+        version = published.version
+        if changed:
+            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed)
+            version = _committed_version(workspace, view, claim)
+            entry = replace(
+                entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
+                steps=tuple(run.steps), version=version,
+            )  # fmt: skip
+        entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
+        workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
+        return _Outcome(entry, Publication(claim.epoch, version, inputs, sources, now()))
+    except EnvironmentProblem:
+        raise
+    except ViewkeeperError as error:
+        seconds = round(time.monotonic() - began, 3)
+        failure = replace(
+            entry, outcome="failed", strategy=Strategy.RECOMPUTE.value, reason="failed", version=None,
+            error=error.message, seconds=seconds, finished_at=now(), sources=dict(published.sources),
+        )  # fmt: skip
+        return _Outcome(failure, None)
+
+
+def _run_plan(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    claim: Claim,
+    view: ViewRecord,
+    inputs: dict[str, int],
+    changed: Sequence[str],
+):  # type: ignore[no-untyped-def]
+    query = bind_stored(view, catalogue)
+    plan = plan_refresh(view.name, view.id, query, view.columns, view.policy, [catalogue.object(i).name for i in changed])
+    base = claim.bases[view.id]
+    _prepare_target(workspace, view, claim)
+    stored = Event(Moment.CHANGE_SET_STORED, claim.epoch, str(view.name))
+    run = PlanRun(
+        workspace, catalogue, view, claim.epoch, inputs, base, lambda: workspace.listener(stored)
+    )
+    run.run(plan)
+    return run, plan
+
+
+def _input_changed(
+    workspace: Workspace, catalogue: Catalogue, input_id: str, published: Publication, version: int
+) -> bool:
+    """Whether an input has other rows than those the view was made from."""
+    consumed = published.inputs.get(input_id)
+    if consumed is None or consumed > version:
+        return True
+    if consumed == version:
+        return False
+    commits = workspace.log.commits_after(workspace.data_address(catalogue.object(input_id)), consumed)
+    return any(commit.changes_rows for commit in commits if commit.version <= version)
+
+
+def _anything_changed(
+    workspace: Workspace, catalogue: Catalogue, views: Sequence[ViewRecord], pins: dict[str, int]
+) -> bool:
+    for view in views:
+        published = catalogue.published[view.id]
+        for input_id in view.input_ids:
+            upstream = catalogue.published.get(input_id)
+            version = pins[input_id] if upstream is None else upstream.version
+            if _input_changed(workspace, catalogue, input_id, published, version):
+                return True
+    return False
+
+
+def _prepare_target(workspace: Workspace, view: ViewRecord, claim: Claim) -> None:
+    """See to it that the view's table shows its base version, or what this very epoch has made of it."""
+    address = workspace.layout.rows(view.location)
+    left_over = False
+    for commit in workspace.log.commits_after(address, claim.bases[view.id]):
+        if commit.epoch is None and commit.changes_rows:
+            raise ForeignCommitError(
+                f"somebody else changed the table of {view.name}: version {commit.version}, {commit.operation}.",
+                f"RESTORE MATERIALIZED VIEW {view.name} puts it back; then refresh.",
+            )
+        if commit.epoch is not None:
+            left_over = commit.operation != "RESTORE" and commit.epoch != claim.epoch
+    if left_over:
+        restore_table(workspace, view, claim.bases[view.id], claim.epoch)
+
+
+def restore_table(workspace: Workspace, view: ViewRecord, version: int, epoch: int) -> None:
+    """Put a view's table back to a version, by a commit of its own."""
+    session = workspace.sessions.own
+    target = delta_table(workspace.layout.rows(view.location)).sql(dialect="spark")
+    with spark_failures(f"the table of {view.name} was restored"):
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", epoch_marker(epoch))
+        try:
+            session.sql(f"RESTORE TABLE {target} TO VERSION AS OF {version:d}").collect()
+        finally:
+            session.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+
+
+def _committed_version(workspace: Workspace, view: ViewRecord, claim: Claim) -> int:
+    """The version of the view's table that this epoch publishes."""
+    base = claim.bases[view.id]
+    commits = workspace.log.commits_after(workspace.layout.rows(view.location), base)
+    return max((commit.version for commit in commits if commit.epoch == claim.epoch), default=base)
+
+
+def _publish(workspace: Workspace, claim: Claim, outcomes: Sequence[_Outcome]) -> None:
+    def step(catalogue: Catalogue) -> Catalogue:
+        if catalogue.claim_with(claim.holder.token) is None:
+            raise TakenOverError(
+                f"epoch {claim.epoch} was taken over by another process, which took this one for dead.",
+                "nothing is lost; repeat the statement.",
+            )
+        for outcome in outcomes:
+            if outcome.publication is not None:
+                catalogue = catalogue.with_publication(outcome.entry.view_id, outcome.publication)
+        return catalogue.with_history(outcome.entry for outcome in outcomes).without_claim(claim.epoch)
+
+    workspace.state.change(step)
+
+
+@contextmanager
+def renewing(workspace: Workspace, claim: Claim) -> Iterator[None]:
+    """Renew the claim now and then, for processes on other machines that watch it."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(RENEWAL_SECONDS):
+            try:
+                workspace.state.change(
+                    lambda catalogue: catalogue
+                    if catalogue.claim_with(claim.holder.token) is None
+                    else catalogue.with_claim(replace(claim, renewed_at=now()))
+                )
+            except ViewkeeperError:
+                continue
+
+    thread = threading.Thread(target=renew, daemon=True, name="viewkeeper-renewal")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _report(epoch: int, outcomes: Sequence[_Outcome], seconds: float, raise_failures: bool) -> RefreshReport:
+    entries = [outcome.entry for outcome in outcomes]
+    views = tuple(
+        ViewReport(e.view, e.strategy, e.reason, e.inserted, e.deleted, e.seconds, e.steps, e.error) for e in entries
+    )
+    report = RefreshReport(epoch, views, round(seconds, 3))
+    failures = [entry for entry in entries if entry.error is not None]
+    if failures and raise_failures:
+        kept = ", ".join(entry.view for entry in failures)
+        raise RefreshFailedError(
+            f"{failures[0].view} could not be refreshed: {failures[0].error}",
+            f"{kept} kept the last epoch; every other view was published.",
+            report,
+        )
+    return report

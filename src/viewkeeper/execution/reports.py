@@ -1,0 +1,130 @@
+"""What statements answer: small objects that print as text and turn into JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from viewkeeper.errors import ViewkeeperError
+
+
+@dataclass(frozen=True)
+class ViewReport:
+    """What an epoch did to one view. `error` is set if it kept its last epoch."""
+
+    name: str
+    strategy: str
+    reason: str
+    inserted: int
+    deleted: int
+    seconds: float
+    steps: tuple[tuple[str, float], ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    epoch: int
+    views: tuple[ViewReport, ...]
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"epoch {self.epoch}, {self.seconds:.2f} s"]
+        for view in self.views:
+            what = f"failed: {view.error}" if view.error else f"+{view.inserted} -{view.deleted} rows"
+            lines.append(f"  {view.name}: {view.strategy}, {what}, {view.seconds:.2f} s ({view.reason})")
+        return "\n".join(lines)
+
+
+class RefreshFailedError(ViewkeeperError):
+    """Some views kept their last epoch; `report` says which, and what became of the others."""
+
+    def __init__(self, message: str, hint: str, report: RefreshReport) -> None:
+        super().__init__(message, hint)
+        self.report = report
+
+    def as_json(self) -> dict[str, Any]:
+        return {**super().as_json(), "report": self.report.to_json()}
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Whether a view equals its query at the versions it was made from.
+
+    `missing` rows are in the query and not in the view, `unexpected` ones the other way round.
+    """
+
+    view: str
+    epoch: int
+    equal: bool
+    missing: int
+    unexpected: int
+    missing_examples: tuple[dict[str, Any], ...] = ()
+    unexpected_examples: tuple[dict[str, Any], ...] = ()
+    rows: int = 0
+    seconds: float = 0.0
+    tolerance: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        verdict = "equals its query" if self.equal else "DIFFERS from its query"
+        lines = [f"{self.view} at epoch {self.epoch} {verdict}: {self.rows} rows compared in {self.seconds:.2f} s"]
+        if self.tolerance is not None:
+            lines.append(f"  floating-point columns compared within a relative difference of {self.tolerance:g}")
+        if not self.equal:
+            lines.append(f"  {self.missing} rows missing, {self.unexpected} rows unexpected")
+            lines += [f"  missing:    {row}" for row in self.missing_examples]
+            lines += [f"  unexpected: {row}" for row in self.unexpected_examples]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class StatementReport:
+    """What a statement without rows did: one sentence, and details for programs."""
+
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"message": self.message, **self.details}
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """Rows that need no Spark: SHOW, DESCRIBE, status, history."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    title: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"title": self.title, "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows]}
+
+    def __str__(self) -> str:
+        cells = [self.columns, *[tuple("" if v is None else str(v) for v in row) for row in self.rows]]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(([self.title] if self.title else []) + lines)
+
+
+@dataclass(frozen=True)
+class ExplainReport:
+    """The plan that runs, as text and as data."""
+
+    text: str
+    plan: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return self.plan
+
+    def __str__(self) -> str:
+        return self.text

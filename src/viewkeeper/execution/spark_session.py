@@ -1,0 +1,248 @@
+"""One factory for Spark sessions: embedded, handed in, a cluster, or Spark Connect.
+
+Two sessions are used. The *user's* session runs queries and changes of base tables. A session *of our own*,
+made from it, writes views: our settings never touch the user's, and theirs never change what a view holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+from viewkeeper.errors import EnvironmentProblem, SparkUnavailableError
+from viewkeeper.execution.jars import fetch_jars, find_jars
+
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+SMALL_WORK_SETTINGS = {
+    # One shuffle task per core: the default 200 cost more than small changes themselves.
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    # Delta rebuilds the state of a table in 50 tasks by default.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # VACUUM lists files in 10,000 tasks by default: a minute for an empty table.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""For the embedded session; measured in docs/decisions/0004-spark-settings.md."""
+
+OWN_SETTINGS = {
+    # Superseded versions stay readable for as long as their files are there.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+"""For our own session, whatever the user's session says."""
+
+RESULT_SETTINGS = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.timestampType",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.groupByAliases",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.legacy.sizeOfNull",
+    "spark.sql.legacy.charVarcharAsString",
+)
+"""Settings that can change what a query means; each view keeps those of its creation."""
+
+
+class Sessions:
+    """The sessions of one warehouse, started when first needed.
+
+    `given` is a session, a master URL (`spark://…`), a Connect URL (`sc://…`) or None for the embedded one.
+    """
+
+    def __init__(self, given: Any = None) -> None:
+        self._given = given if given is not None else os.environ.get("VIEWKEEPER_SPARK") or None
+        self._user: Any = None
+        self._own: Any = None
+        self._applied: dict[str, str] = {}
+
+    @property
+    def started(self) -> bool:
+        return self._user is not None
+
+    @property
+    def user(self) -> Any:
+        if self._user is None:
+            self._user = _open(self._given)
+        return self._user
+
+    @property
+    def own(self) -> Any:
+        """Our own session."""
+        if self._own is None:
+            own = _another_session(self.user)
+            for key, value in OWN_SETTINGS.items():
+                own.conf.set(key, value)
+            self._own = own
+        return self._own
+
+    def own_with(self, settings: Mapping[str, str]) -> Any:
+        """Our own session with the result-changing settings of a view."""
+        session = self.own
+        for key, value in settings.items():
+            if self._applied.get(key) != value:
+                with contextlib.suppress(Exception):
+                    session.conf.set(key, value)
+                self._applied[key] = value
+        return session
+
+    def result_settings(self) -> dict[str, str]:
+        """The user's settings that a new view keeps."""
+        settings = {}
+        for key in RESULT_SETTINGS:
+            with contextlib.suppress(Exception):
+                value = self.user.conf.get(key, None)
+                if value is not None:
+                    settings[key] = value
+        return settings
+
+    @contextmanager
+    def commit_settings(self, application: str, epoch: int, marker: str) -> Iterator[Any]:
+        """Our session set up so that its next commit takes effect once, however often it is repeated."""
+        session = self.own
+        settings = {
+            "spark.databricks.delta.write.txnAppId": application,
+            "spark.databricks.delta.write.txnVersion": str(epoch),
+            "spark.databricks.delta.commitInfo.userMetadata": marker,
+        }
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        try:
+            yield session
+        finally:
+            with contextlib.suppress(Exception):
+                for key in settings:
+                    session.conf.unset(key)
+
+    def forget(self) -> None:
+        """After Spark died: the next use starts anew."""
+        self._user = self._own = None
+        self._applied.clear()
+        _forget_dead_gateway()
+
+    def stop(self) -> None:
+        """Stop what we started; a session handed in stays as it is."""
+        if self._user is not None and (self._given is None or isinstance(self._given, str)):
+            with contextlib.suppress(Exception):
+                self._user.stop()
+        self._user = self._own = None
+        self._applied.clear()
+
+
+def _open(given: Any) -> Any:
+    if given is None:
+        return embedded_session()
+    if isinstance(given, str):
+        if given.startswith("sc://"):
+            return _connect(given)
+        if given.startswith(("spark://", "local", "yarn", "k8s://")):
+            return embedded_session(given)
+        raise EnvironmentProblem(
+            f"{given} is no address of a Spark.", "use spark://host:port, sc://host:port or local[2]."
+        )
+    _require_delta(given)
+    return given
+
+
+def embedded_session(master: str = "local[*]") -> Any:
+    """A session of our own making, tuned for small changes."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise SparkUnavailableError(
+            "Spark needs Java, and there is none.", "install Java 17 or newer, or set JAVA_HOME."
+        )
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _require_delta(active)
+        return active
+    jars = find_jars() or fetch_jars()
+    builder = SparkSession.builder.master(master).appName("viewkeeper")
+    settings = {
+        **DELTA_SETTINGS,
+        **SMALL_WORK_SETTINGS,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "viewkeeper-spark-warehouse"),
+        "spark.driver.memory": os.environ.get("VIEWKEEPER_DRIVER_MEMORY", "2g"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={files('viewkeeper.execution') / 'log4j2.properties'}",
+    }
+    if master.startswith("local"):
+        settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise SparkUnavailableError(
+            f"Spark does not start: {str(error).strip().splitlines()[0][:300]}",
+            "viewkeeper doctor checks Java, the Delta jars and Spark.",
+        ) from error
+    return session
+
+
+def _connect(url: str) -> Any:
+    try:
+        from pyspark.sql.connect.session import SparkSession
+
+        session = SparkSession.builder.remote(url).create()
+        session.conf.get("spark.sql.session.timeZone")
+    except Exception as error:
+        raise SparkUnavailableError(
+            f"no Spark Connect server answers at {url}.", "start one there, or check the address."
+        ) from error
+    _require_delta(session)
+    return session
+
+
+def _require_delta(session: Any) -> None:
+    catalog = None
+    with contextlib.suppress(Exception):
+        catalog = session.conf.get("spark.sql.catalog.spark_catalog", None)
+    if not catalog or "delta" not in catalog.lower():
+        settings = " ".join(f"--conf {key}={value}" for key, value in DELTA_SETTINGS.items())
+        raise EnvironmentProblem(
+            "the Spark session has no Delta Lake.", f"start it with the Delta jars and {settings}."
+        )
+
+
+def is_connect(session: Any) -> bool:
+    return "connect" in type(session).__module__
+
+
+def _another_session(session: Any) -> Any:
+    return session.cloneSession() if is_connect(session) else session.newSession()
+
+
+def _forget_dead_gateway() -> None:
+    """PySpark keeps a dead JVM for the life of the process; let it start another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return
+    with contextlib.suppress(Exception):
+        context.stop()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None

@@ -1,0 +1,99 @@
+"""VACUUM WAREHOUSE: old epochs, left-over folders and unreadable files go; what is kept stays readable."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from viewkeeper.errors import StorageError
+from viewkeeper.execution.progress import Event, Moment
+from viewkeeper.execution.reports import StatementReport
+from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.generated_names import CHANGE_EPOCH
+from viewkeeper.sql.rendering import delta_table
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.records import HistoryEntry, ViewRecord
+
+_SAFETY_SECONDS = 60.0
+
+
+def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementReport:
+    started = time.monotonic()
+    catalogue = workspace.state.read()
+    first_kept = max(1, catalogue.last_epoch - retain_epochs + 1, catalogue.first_kept_epoch)
+    history = workspace.state.history()
+    workspace.state.change(lambda newest: replace(newest, first_kept_epoch=max(first_kept, newest.first_kept_epoch)))
+    workspace.listener(Event(Moment.CLEANING, catalogue.last_epoch))
+    orphans = _remove_orphans(workspace)
+    views = 0
+    for view in catalogue.views.values():
+        if _vacuum_view(workspace, view, history, first_kept):
+            views += 1
+    workspace.listener(Event(Moment.CLEANED, catalogue.last_epoch))
+    return StatementReport(
+        f"epochs before {first_kept} are no longer kept: {views} views cleaned, {orphans} left-over folders "
+        f"removed in {time.monotonic() - started:.1f} s.",
+        {"first_kept_epoch": first_kept, "views": views, "orphans": orphans},
+    )
+
+
+def _vacuum_view(workspace: Workspace, view: ViewRecord, history: list[HistoryEntry], first_kept: int) -> bool:
+    """Remove files that only dropped epochs read: those superseded before the oldest kept version was current."""
+    entries = [e for e in history if e.view_id == view.id and e.location == view.location and e.version is not None]
+    older = [entry for entry in entries if entry.epoch <= first_kept]
+    if not older or older[-1].version == entries[0].version:
+        return False
+    kept_since = datetime.fromisoformat(older[-1].finished_at)
+    hours = ((datetime.now(timezone.utc) - kept_since).total_seconds() + _SAFETY_SECONDS) / 3600
+    rows = delta_table(workspace.layout.rows(view.location)).sql(dialect="spark")
+    session = workspace.sessions.own
+    with spark_failures(f"the table of {view.name} was vacuumed"):
+        session.sql(f"VACUUM {rows} RETAIN {hours:.6f} HOURS").collect()
+        if workspace.log.exists(workspace.layout.changes(view.location)):
+            changes = delta_table(workspace.layout.changes(view.location)).sql(dialect="spark")
+            session.sql(f"DELETE FROM {changes} WHERE {CHANGE_EPOCH} < {first_kept:d}").collect()
+            session.sql(f"VACUUM {changes} RETAIN {_SAFETY_SECONDS / 3600:.6f} HOURS").collect()
+    return True
+
+
+def _remove_orphans(workspace: Workspace) -> int:
+    """Folders of views and tables that no record and no running load names."""
+    if not workspace.layout.is_local:
+        return 0
+    removed = 0
+    for folder in _storage_folders(workspace):
+        if _is_used(workspace.state.read(), folder):
+            continue
+        remove_folder(workspace, folder)
+        removed += 1
+    return removed
+
+
+def _storage_folders(workspace: Workspace) -> Iterable[str]:
+    root = Path(workspace.layout.root)
+    for kind in ("views", "tables"):
+        if (root / kind).is_dir():
+            yield from sorted(f"{kind}/{folder.name}" for folder in (root / kind).iterdir())
+
+
+def _is_used(catalogue: Catalogue, location: str) -> bool:
+    if any(record.location == location for record in catalogue.objects()):
+        return True
+    return any(claim.loads == location for claim in catalogue.claims)
+
+
+def remove_folder(workspace: Workspace, location: str) -> None:
+    """Remove a folder of the warehouse; on other stores than a local disk it is left to the store's own rules."""
+    if not workspace.layout.is_local:
+        return
+    try:
+        shutil.rmtree(workspace.layout.address(location))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(f"{location} cannot be removed: {error.strerror}.", "check the folder's rights.") from error

@@ -1,0 +1,75 @@
+"""What every statement works with: where the warehouse lies, its state, its table logs, its Spark sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.errors import CorruptWarehouseError
+from viewkeeper.execution.progress import Listener
+from viewkeeper.execution.spark_session import Sessions
+from viewkeeper.generated_names import is_hidden
+from viewkeeper.sources.table_log import TableLog
+from viewkeeper.sql.binding import BoundQuery, Input, bind_query
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.rendering import delta_table, visible_rows
+from viewkeeper.sql.script import Fragment
+from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
+from viewkeeper.storage.layout import Layout
+from viewkeeper.storage.records import TableRecord, ViewRecord
+from viewkeeper.storage.warehouse_state import WarehouseState
+
+
+@dataclass(frozen=True)
+class Workspace:
+    layout: Layout
+    state: WarehouseState
+    log: TableLog
+    sessions: Sessions
+    listener: Listener
+
+    def data_address(self, record: ObjectRecord) -> str:
+        """The Delta table that holds the rows of a table or view."""
+        if isinstance(record, ViewRecord):
+            return self.layout.rows(record.location)
+        return self.layout.address(record.location)
+
+    def relation(self, record: ObjectRecord, version: int | None = None) -> exp.Expression:
+        """A table or view as a relation of Spark SQL, without our hidden columns."""
+        table = delta_table(self.data_address(record), version)
+        if isinstance(record, TableRecord):
+            return table
+        return visible_rows(table, [column.name for column in record.columns if not is_hidden(column.name)])
+
+    def versions_of(self, table_ids: set[str], catalogue: Catalogue) -> dict[str, int]:
+        """The newest version of each base table."""
+        versions = {}
+        for table_id in sorted(table_ids):
+            table = catalogue.tables[table_id]
+            try:
+                versions[table_id] = self.log.version(self.data_address(table))
+            except CorruptWarehouseError as error:
+                raise CorruptWarehouseError(f"the table {table.name} cannot be read: {error.message}", error.hint) from error
+        return versions
+
+
+def resolver(catalogue: Catalogue, references: Mapping[str, str] | None = None):  # type: ignore[no-untyped-def]
+    """How names of a query become objects: by the catalogue's names, or as a stored view has bound them."""
+
+    def resolve(name: QualifiedName) -> Input | None:
+        record = catalogue.named(name) if references is None else catalogue.object(references[name.key])
+        return None if record is None else Input(record.id, record.name, record.columns)
+
+    return resolve
+
+
+def bind_new(query: Fragment, catalogue: Catalogue) -> BoundQuery:
+    """Bind the query of a view to be created."""
+    return bind_query(query, resolver(catalogue), catalogue.names)
+
+
+def bind_stored(view: ViewRecord, catalogue: Catalogue) -> BoundQuery:
+    """Bind the query of an existing view, whatever its tables are called by now."""
+    return bind_query(Fragment.whole(view.query), resolver(catalogue, view.references), catalogue.names)

@@ -1,0 +1,48 @@
+"""A stand-in that has equality, for values of types that have none: maps and variants.
+
+A map becomes the sorted array of its entries, so two maps with the same entries are equal in any order; a
+variant becomes its JSON text. Inside arrays and structs the same is done element by element; NULL stays NULL.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from viewkeeper.sql.rendering import call, lambda_of, literal
+from viewkeeper.sql.types import Array, DataType, Map, Simple, Struct, contains_map
+
+
+def comparable(value: exp.Expression, data_type: DataType) -> exp.Expression:
+    """
+    >>> from viewkeeper.sql.rendering import column
+    >>> comparable(column("m"), Map(Simple("STRING"), Simple("INT"))).sql("spark")
+    'ARRAY_SORT(MAP_ENTRIES(`m`))'
+    """
+    if not contains_map(data_type):
+        return value
+    match data_type:
+        case Simple():
+            return call("TO_JSON", value)
+        case Array(element):
+            return call("TRANSFORM", value, lambda_of("e", comparable(exp.to_identifier("e"), element)))
+        case Map(key, item):
+            entries = call("MAP_ENTRIES", value)
+            if contains_map(key) or contains_map(item):
+                entry = exp.to_identifier("e")
+                pair = call(
+                    "STRUCT",
+                    comparable(exp.Dot(this=entry, expression=exp.to_identifier("key")), key),
+                    comparable(exp.Dot(this=entry.copy(), expression=exp.to_identifier("value")), item),
+                )
+                entries = call("TRANSFORM", entries, lambda_of("e", pair))
+            return call("ARRAY_SORT", entries)
+        case Struct(fields):
+            parts: list[exp.Expression] = []
+            for name, field_type in fields:
+                inner = exp.Dot(this=value.copy(), expression=exp.to_identifier(name, quoted=True))
+                parts += [literal(name), comparable(inner, field_type)]
+            return exp.If(
+                this=exp.Is(this=value.copy(), expression=exp.Null()),
+                true=exp.Null(),
+                false=call("NAMED_STRUCT", *parts),
+            )

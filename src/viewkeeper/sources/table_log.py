@@ -1,0 +1,101 @@
+"""What the log of a Delta table tells: versions, columns, who committed what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.types import from_delta
+
+HARMLESS_OPERATIONS = frozenset(
+    {
+        "OPTIMIZE",
+        "REORG",
+        "VACUUM START",
+        "VACUUM END",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "ADD FEATURE",
+        "COMPUTE STATS",
+        "CLUSTER BY",
+        "CHANGE COLUMN",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "FSCK",
+    }
+)
+"""Operations that change no row."""
+
+_MARKER = re.compile(r"viewkeeper epoch (\d+)")
+
+
+def epoch_marker(epoch: int) -> str:
+    """What our commits carry as user metadata."""
+    return f"viewkeeper epoch {epoch}"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit. `epoch` is set on our own."""
+
+    version: int
+    operation: str
+    epoch: int | None
+
+    @property
+    def changes_rows(self) -> bool:
+        return self.operation not in HARMLESS_OPERATIONS
+
+    @staticmethod
+    def of(version: int, operation: str | None, user_metadata: str | None) -> Commit:
+        """
+        >>> Commit.of(3, "MERGE", "viewkeeper epoch 7").epoch
+        7
+        """
+        marked = _MARKER.fullmatch(user_metadata or "")
+        return Commit(version, operation or "UNKNOWN", int(marked[1]) if marked else None)
+
+
+@dataclass(frozen=True)
+class TableShape:
+    columns: tuple[Column, ...]
+    has_change_feed: bool
+
+
+class TableLog(Protocol):
+    """Reads the logs of Delta tables by address. A missing table raises CorruptWarehouseError."""
+
+    def exists(self, address: str) -> bool: ...
+
+    def version(self, address: str) -> int: ...
+
+    def row_count(self, address: str) -> int:
+        """How many rows the newest version holds, by its statistics."""
+        ...
+
+    def shape(self, address: str) -> TableShape: ...
+
+    def commits_after(self, address: str, version: int) -> Sequence[Commit]:
+        """The commits after a version, oldest first."""
+        ...
+
+    def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:
+        """Rows inserted and deleted by the change set of an epoch; None if it was not written."""
+        ...
+
+
+def columns_of_schema(schema_json: str | dict[str, Any]) -> tuple[Column, ...]:
+    """The columns of a Delta (or Spark) schema in its JSON form."""
+    schema = json.loads(schema_json) if isinstance(schema_json, str) else schema_json
+    columns = []
+    for entry in schema["fields"]:
+        metadata = entry.get("metadata") or {}
+        columns.append(
+            Column(entry["name"], from_delta(entry["type"], metadata), entry["nullable"], metadata.get("comment"))
+        )
+    return tuple(columns)

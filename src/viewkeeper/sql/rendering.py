@@ -1,0 +1,114 @@
+"""Building blocks for generated SQL: trees are built, and rendered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+
+from viewkeeper.sql.statements import ColumnDefinition
+
+
+def render(tree: exp.Expression) -> str:
+    return tree.sql(dialect="spark", pretty=True)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def literal(value: str | int) -> exp.Expression:
+    return exp.convert(value)
+
+
+def alias(value: exp.Expression, name: str) -> exp.Expression:
+    return exp.alias_(value, name, quoted=True)
+
+
+def call(function: str, *arguments: exp.Expression) -> exp.Expression:
+    """A call of a Spark function, rendered as written."""
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def lambda_of(parameter: str, body: exp.Expression) -> exp.Expression:
+    return exp.Lambda(this=body, expressions=[exp.to_identifier(parameter)])
+
+
+def select_from(relation: exp.Expression, items: Sequence[exp.Expression]) -> exp.Select:
+    return exp.Select(expressions=list(items)).from_(relation, copy=False)
+
+
+def select_all(relation: exp.Expression) -> exp.Select:
+    return select_from(relation, [exp.Star()])
+
+
+def union_all(left: exp.Select, right: exp.Select) -> exp.Union:
+    return exp.union(left, right, distinct=False)
+
+
+def relation_named(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def explode_sequence(first: exp.Expression, last: exp.Expression, name: str) -> exp.Lateral:
+    """`LATERAL VIEW EXPLODE(SEQUENCE(first, last)) AS name`, numbers of type INT."""
+    numbers = call("SEQUENCE", *(value if value.is_int else exp.cast(value, "int") for value in (first, last)))
+    return exp.Lateral(
+        this=call("EXPLODE", numbers),
+        view=True,
+        alias=exp.TableAlias(columns=[exp.to_identifier(name, quoted=True)]),
+    )
+
+
+def delta_table(address: str, version: int | None = None) -> exp.Table:
+    """A Delta table by its address, optionally at a version.
+
+    >>> delta_table("/data/t", 3).sql("spark")
+    'delta.`/data/t` VERSION AS OF 3'
+    """
+    table = exp.Table(this=exp.to_identifier(address, quoted=True), db=exp.to_identifier("delta"))
+    if version is not None:
+        table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=literal(version)))
+    return table
+
+
+def visible_rows(relation: exp.Expression, columns: Sequence[str]) -> exp.Subquery:
+    """Only the named columns of a relation."""
+    return select_from(relation, [column(name) for name in columns]).subquery()
+
+
+def create_delta_table(
+    address: str, columns: Sequence[ColumnDefinition], properties: Mapping[str, str], comment: str | None
+) -> str:
+    """`CREATE TABLE delta.`address` (…) USING delta`."""
+    table = exp.Schema(this=delta_table(address), expressions=[_column_definition(each) for each in columns])
+    settings: list[exp.Expression] = [exp.FileFormatProperty(this=exp.Var(this="DELTA"))]
+    if comment is not None:
+        settings.append(exp.SchemaCommentProperty(this=literal(comment)))
+    settings += [exp.Property(this=literal(key), value=literal(value)) for key, value in properties.items()]
+    return render(exp.Create(this=table, kind="TABLE", properties=exp.Properties(expressions=settings)))
+
+
+def _column_definition(definition: ColumnDefinition) -> exp.ColumnDef:
+    constraints: list[exp.Expression] = []
+    if not definition.nullable:
+        constraints.append(exp.ColumnConstraint(kind=exp.NotNullColumnConstraint()))
+    if definition.default is not None:
+        default = sqlglot.parse_one(definition.default, dialect="spark")
+        constraints.append(exp.ColumnConstraint(kind=exp.DefaultColumnConstraint(this=default)))
+    if definition.comment is not None:
+        constraints.append(exp.ColumnConstraint(kind=exp.CommentColumnConstraint(this=literal(definition.comment))))
+    return exp.ColumnDef(
+        this=exp.to_identifier(definition.name, quoted=True),
+        kind=exp.Var(this=str(definition.data_type)),
+        constraints=constraints,
+    )
+
+
+def at_time(table: exp.Table, time_travel: str) -> exp.Expression:
+    """A relation with a time-travel clause that a parser has already accepted."""
+    travelled = sqlglot.parse_one(f"SELECT * FROM t {time_travel}", dialect="spark").find(exp.Table)
+    assert travelled is not None
+    table.set("version", travelled.args.get("version"))
+    return table
