@@ -35,7 +35,9 @@ class Location:
         if line_end == -1:
             line_end = len(text)
         length = max(1, min(end, line_end) - start)
-        return Location(text.count("\n", 0, start) + 1, start - line_start + 1, length, text[line_start:line_end])
+        return Location(
+            text.count("\n", 0, start) + 1, start - line_start + 1, length, text[line_start:line_end]
+        )
 
     def underlined(self) -> str:
         prefix = f"line {self.line}: "

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, assert_never
+from typing import Any
+
+from typing_extensions import assert_never
 
 from viewkeeper.errors import (
     InUseError,
+    InvalidStatementError,
     NameExistsError,
     NotAWarehouseError,
     RefreshConflictError,
@@ -22,7 +25,13 @@ from viewkeeper.execution.create_view import create_view
 from viewkeeper.execution.epochs import finish_left_epochs, refresh, restore_table
 from viewkeeper.execution.progress import Listener, nobody_listens
 from viewkeeper.execution.queries import change_data, register, run_query
-from viewkeeper.execution.reports import RefreshReport, StatementReport, TableReport, VerifyReport
+from viewkeeper.execution.reports import (
+    ExplainReport,
+    RefreshReport,
+    StatementReport,
+    TableReport,
+    VerifyReport,
+)
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.execution.vacuum import remove_folder, vacuum_warehouse
 from viewkeeper.execution.verify import verify_view
@@ -79,7 +88,9 @@ class Warehouse:
         layout = Layout.at(path)
         options = dict(storage_options) if storage_options else None
         store = DeltaStore(layout, options)
-        self._workspace = Workspace(layout, WarehouseState(store), DeltaRsLog(options), Sessions(spark), on_progress)
+        self._workspace = Workspace(
+            layout, WarehouseState(store), DeltaRsLog(options), Sessions(spark), on_progress
+        )
         if not store.exists():
             if not create:
                 raise NotAWarehouseError(
@@ -141,6 +152,23 @@ class Warehouse:
             assert isinstance(parsed, Describe)
             view_id = describe.view_named(self._workspace.state.read(), parsed.name).id
         return self._workspace.state.history(view_id, last)
+
+    def explain_script(self, text: str) -> list[ExplainReport]:
+        """How the views of a script would be maintained, without creating them and without Spark."""
+        reports = []
+        for fragment in split_script(text):
+            statement = parse_statement(fragment)
+            if not isinstance(statement, CreateView):
+                raise InvalidStatementError(
+                    "only CREATE MATERIALIZED VIEW can be planned.",
+                    "put one or more such statements into the file.",
+                    fragment.locate(0, len(fragment.text)),
+                )
+            reports.append(describe.explain_create(self._workspace, statement))
+        return reports
+
+    def view_names(self) -> list[str]:
+        return sorted(str(view.name) for view in self._workspace.state.read().views.values())
 
     def names(self) -> list[str]:
         """The names of all tables and views."""
@@ -262,7 +290,9 @@ class Warehouse:
                 raise InUseError(f"{name} is read by {names}.", f"drop {names} first.")
             claim = newest.claim_on([view.id])
             if claim is not None:
-                raise RefreshConflictError(f"{name} is being refreshed by {claim.holder}.", "repeat the statement.")
+                raise RefreshConflictError(
+                    f"{name} is being refreshed by {claim.holder}.", "repeat the statement."
+                )
             return newest.without(view.id)
 
         finish_left_epochs(workspace, [view.id])

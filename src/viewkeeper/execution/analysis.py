@@ -22,7 +22,11 @@ from viewkeeper.storage.catalogue import Catalogue
 
 
 def analyse(
-    workspace: Workspace, catalogue: Catalogue, query: BoundQuery, versions: dict[str, int], settings: dict[str, str]
+    workspace: Workspace,
+    catalogue: Catalogue,
+    query: BoundQuery,
+    versions: dict[str, int],
+    settings: dict[str, str],
 ) -> tuple[Column, ...]:
     """The columns of the query as Spark sees them; every way it can be wrong raises."""
     session = workspace.sessions.own_with(settings)
@@ -30,8 +34,9 @@ def analyse(
     try:
         with spark_failures("the query was analysed"):
             for found in query.inputs:
-                relation = select_all(workspace.relation(catalogue.object(found.object_id), versions[found.object_id]))
-                session.sql(render(relation)).createOrReplaceTempView(quote(found.relation))
+                record = catalogue.object(found.object_id)
+                pinned = select_all(workspace.relation(record, versions[found.object_id]))
+                session.sql(render(pinned)).createOrReplaceTempView(quote(found.relation))
         text = query.text_over(lambda found: found.relation)
         schema = _schema_of(session, text.text, text, query)
         columns = _checked_columns(schema, query)
@@ -61,7 +66,9 @@ def _checked_columns(schema: dict[str, Any], query: BoundQuery) -> tuple[Column,
         name = field["name"]
         if name.lower() in seen:
             raise InvalidStatementError(
-                f"two columns of the view would be called {name}.", f"name one of them: … AS other_{name}.", whole
+                f"two columns of the view would be called {name}.",
+                f"name one of them: … AS other_{name}.",
+                whole,
             )
         if is_hidden(name):
             raise InvalidStatementError(

@@ -74,7 +74,9 @@ def create_table(workspace: Workspace, statement: CreateTable) -> StatementRepor
     def step(newest: Catalogue) -> Catalogue:
         other = newest.named(table.name)
         if other is not None and other.id != table.id:
-            raise NameExistsError(f"{table.name} was created by somebody else meanwhile.", "choose another name.")
+            raise NameExistsError(
+                f"{table.name} was created by somebody else meanwhile.", "choose another name."
+            )
         if table.id in newest.tables:
             _refuse_claimed(newest, table.id)
             newest = forget_consumed(newest, table.id)
@@ -215,7 +217,12 @@ def attach_table(workspace: Workspace, statement: AttachTable) -> StatementRepor
             f"ALTER TABLE delta.`{address}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true).",
         )
     table = TableRecord(
-        new_id(), statement.name, shape.columns, address, attached=True, catalogue_name=statement.catalogue_name
+        new_id(),
+        statement.name,
+        shape.columns,
+        address,
+        attached=True,
+        catalogue_name=statement.catalogue_name,
     )
     _check_columns(table)
     table = with_constraints(catalogue, table, statement.constraints)
@@ -276,10 +283,14 @@ def _set_append_only(workspace: Workspace, table: TableRecord, append_only: bool
 def table_named(catalogue: Catalogue, name: QualifiedName) -> TableRecord:
     record = catalogue.named(name)
     if isinstance(record, ViewRecord):
-        raise InvalidStatementError(f"{name} is a materialized view, not a table.", "use ALTER MATERIALIZED VIEW.")
+        raise InvalidStatementError(
+            f"{name} is a materialized view, not a table.", "use ALTER MATERIALIZED VIEW."
+        )
     if record is None:
         tables = sorted(str(table.name) for table in catalogue.tables.values())
-        raise UnknownNameError(f"there is no table {name}.", did_you_mean(str(name), tables, "SHOW TABLES lists them."))
+        raise UnknownNameError(
+            f"there is no table {name}.", did_you_mean(str(name), tables, "SHOW TABLES lists them.")
+        )
     return record
 
 
@@ -297,7 +308,9 @@ def drop_table(workspace: Workspace, name: QualifiedName, if_exists: bool) -> St
         children = newest.children_of(table.id)
         if children:
             names = ", ".join(sorted(str(child.name) for child in children))
-            raise InUseError(f"{names} references {name} by a foreign key.", "drop that constraint or table first.")
+            raise InUseError(
+                f"{names} references {name} by a foreign key.", "drop that constraint or table first."
+            )
         return newest.without(table.id)
 
     workspace.state.change(step)
@@ -309,7 +322,9 @@ def drop_table(workspace: Workspace, name: QualifiedName, if_exists: bool) -> St
 # -- constraints
 
 
-def with_constraints(catalogue: Catalogue, table: TableRecord, constraints: Sequence[Constraint]) -> TableRecord:
+def with_constraints(
+    catalogue: Catalogue, table: TableRecord, constraints: Sequence[Constraint]
+) -> TableRecord:
     """The table with these constraints, each checked against what it names."""
     for constraint in constraints:
         columns = _known_columns(table, constraint.columns, "the constraint")
@@ -350,7 +365,9 @@ def _foreign_key(catalogue: Catalogue, table: TableRecord, key: ForeignKey, name
             did_you_mean(str(key.parent), tables, "create the referenced table first."),
         )
     if isinstance(parent, ViewRecord):
-        raise InvalidStatementError(f"a foreign key cannot reference the view {key.parent}.", "reference a table.")
+        raise InvalidStatementError(
+            f"a foreign key cannot reference the view {key.parent}.", "reference a table."
+        )
     if key.parent_columns:
         parent_columns = _known_columns(parent, key.parent_columns, "the foreign key")
     else:

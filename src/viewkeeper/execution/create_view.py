@@ -89,9 +89,15 @@ def check_policy(policy: RefreshPolicy, statement: CreateView) -> None:
 
 def _refuse_cycle(catalogue: Catalogue, view_id: str, query: BoundQuery) -> None:
     for found in query.inputs:
-        below = {view.id for view in catalogue.views_below([found.object_id])} if found.object_id in catalogue.views else set()
+        below = (
+            {view.id for view in catalogue.views_below([found.object_id])}
+            if found.object_id in catalogue.views
+            else set()
+        )
         if found.object_id == view_id or view_id in below:
-            reference = next(r for r in query.parsed.references if query.input_of(r).object_id == found.object_id)
+            reference = next(
+                r for r in query.parsed.references if query.input_of(r).object_id == found.object_id
+            )
             raise InvalidStatementError(
                 f"the view would read itself through {found.name}.",
                 "a view cannot depend on itself.",
@@ -155,7 +161,9 @@ def _load(
         def claim_epoch(catalogue: Catalogue) -> Catalogue:
             other = catalogue.claim_on([view.id])
             if other is not None:
-                raise RefreshConflictError(f"{view.name} is being refreshed by {other.holder}.", "repeat the statement.")
+                raise RefreshConflictError(
+                    f"{view.name} is being refreshed by {other.holder}.", "repeat the statement."
+                )
             claim = Claim(
                 catalogue.last_epoch + 1, (view.id,), sources, {}, holder, now(), now(), loads=view.location
             )
@@ -178,7 +186,9 @@ def _load(
                     seconds, tuple(run.steps), sources, 0, view.location, now(),
                 )  # fmt: skip
                 workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
-                _publish_new(workspace, claim, view, Publication(claim.epoch, 0, inputs, sources, now()), entry)
+                _publish_new(
+                    workspace, claim, view, Publication(claim.epoch, 0, inputs, sources, now()), entry
+                )
         except (ViewkeeperError, KeyboardInterrupt):
             _give_up(workspace, claim, view)
             raise
@@ -196,10 +206,14 @@ def _publish_new(
 ) -> None:
     def step(catalogue: Catalogue) -> Catalogue:
         if catalogue.claim_with(claim.holder.token) is None:
-            raise TakenOverError(f"epoch {claim.epoch} was taken over by another process.", "repeat the statement.")
+            raise TakenOverError(
+                f"epoch {claim.epoch} was taken over by another process.", "repeat the statement."
+            )
         other = catalogue.named(view.name)
         if other is not None and other.id != view.id:
-            raise NameExistsError(f"{view.name} was created by somebody else meanwhile.", "choose another name.")
+            raise NameExistsError(
+                f"{view.name} was created by somebody else meanwhile.", "choose another name."
+            )
         gone = [input_id for input_id in view.input_ids if input_id not in catalogue.tables | catalogue.views]  # type: ignore[operator]
         if gone:
             raise InUseError("a table that the view reads was dropped meanwhile.", "create it again first.")
@@ -232,5 +246,3 @@ def _give_up(workspace: Workspace, claim: Claim, view: ViewRecord) -> None:
         remove_folder(workspace, view.location)
     except ViewkeeperError:
         return
-
-

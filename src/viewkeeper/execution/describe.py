@@ -6,6 +6,7 @@ from typing import Any
 
 from viewkeeper.errors import UnknownNameError
 from viewkeeper.execution.create_view import check_policy
+from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
 from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
@@ -16,7 +17,7 @@ from viewkeeper.sql.statements import CreateView, RefreshPolicy
 from viewkeeper.sql.types import Simple
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.holder import is_alive
-from viewkeeper.storage.records import HistoryEntry, TableRecord, ViewRecord
+from viewkeeper.storage.records import HistoryEntry, Publication, TableRecord, ViewRecord
 
 
 def view_named(catalogue: Catalogue, name: QualifiedName) -> ViewRecord:
@@ -56,16 +57,22 @@ def show_views(workspace: Workspace) -> TableReport:
                 view.policy.value,
                 published.epoch,
                 published.published_at,
-                "stale" if _is_stale(workspace, catalogue, view) else "fresh",
+                _state_of(workspace, catalogue, view),
                 ", ".join(str(catalogue.object(i).name) for i in view.input_ids),
             )
         )
     return TableReport(("view", "refresh", "epoch", "published at", "state", "reads"), tuple(rows))
 
 
-def _is_stale(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> bool:
-    """Whether a table below has a newer version than the one the view was made from."""
+def _state_of(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> str:
     published = catalogue.published[view.id]
+    if foreign_commit(workspace, view, published.version) is not None:
+        return "changed by somebody else"
+    return "stale" if _is_stale(workspace, catalogue, published) else "fresh"
+
+
+def _is_stale(workspace: Workspace, catalogue: Catalogue, published: Publication) -> bool:
+    """Whether a table below has other rows than those the view was made from."""
     if any(version < 0 for version in published.inputs.values()):
         return True
     for table_id, version in published.sources.items():
@@ -81,7 +88,8 @@ def unfinished(workspace: Workspace) -> TableReport:
     rows = [
         (
             claim.epoch,
-            ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views) or "a new view",
+            ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views)
+            or "a new view",
             str(claim.holder),
             claim.claimed_at,
             "running" if is_alive(claim) else "left behind; the next refresh repeats it",
@@ -135,10 +143,30 @@ def _foreign_key_text(catalogue: Catalogue, table: TableRecord) -> list[str]:
 
 def history_report(entries: list[HistoryEntry]) -> TableReport:
     rows = [
-        (e.epoch, e.view, e.outcome, e.strategy, e.inserted, e.deleted, e.seconds, e.finished_at, e.error or e.reason)
+        (
+            e.epoch,
+            e.view,
+            e.outcome,
+            e.strategy,
+            e.inserted,
+            e.deleted,
+            e.seconds,
+            e.finished_at,
+            e.error or e.reason,
+        )
         for e in entries
     ]
-    columns = ("epoch", "view", "outcome", "strategy", "inserted", "deleted", "seconds", "finished at", "reason")
+    columns = (
+        "epoch",
+        "view",
+        "outcome",
+        "strategy",
+        "inserted",
+        "deleted",
+        "seconds",
+        "finished at",
+        "reason",
+    )
     return TableReport(columns, tuple(rows))
 
 
@@ -175,6 +203,6 @@ def _explain(
     plan = plan_refresh(name, view_id, query, columns, policy, ())
     lines = [f"materialized view {name}, REFRESH {policy.value}, reads {reads}", ""]
     lines += explain_plan(plan, f"when {reads} changes")
-    return ExplainReport("\n".join(lines), {"view": str(name), "policy": policy.value, "refresh": plan.to_json()})
-
-
+    return ExplainReport(
+        "\n".join(lines), {"view": str(name), "policy": policy.value, "refresh": plan.to_json()}
+    )

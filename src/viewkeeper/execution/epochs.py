@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from viewkeeper.errors import (
     EnvironmentProblem,
@@ -24,14 +25,15 @@ from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_stored
 from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason
-from viewkeeper.maintenance.plan import Strategy
-from viewkeeper.sources.table_log import epoch_marker
+from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
+from viewkeeper.sources.table_log import Commit, epoch_marker
 from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import RENEWAL_SECONDS, is_alive, new_holder
-from viewkeeper.storage.records import Claim, Holder, HistoryEntry, Publication, ViewRecord, now
+from viewkeeper.storage.records import LONG_AGO, Claim, HistoryEntry, Holder, Publication, ViewRecord, now
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def refresh(workspace: Workspace, view_ids: Sequence[str]) -> RefreshReport:
 
 def finish_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalogue:
     """Repeat the epochs that dead processes left on these views; refuse if a living one is at work."""
+    _forget_dead_loads(workspace)
     while True:
         catalogue = workspace.state.read()
         claim = catalogue.claim_on(view_ids)
@@ -78,17 +81,21 @@ def finish_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalog
                 run_epoch(workspace, taken, time.monotonic(), raise_failures=False)
 
 
+def _forget_dead_loads(workspace: Workspace) -> None:
+    """The first load of a view is not repeated for a dead process: its user repeats the CREATE."""
+    for claim in workspace.state.read().claims:
+        if claim.loads is not None and not is_alive(claim):
+            workspace.state.change(partial(Catalogue.without_claim, epoch=claim.epoch))
+            remove_folder(workspace, claim.loads)
+
+
 def _take_over(workspace: Workspace, claim: Claim, holder: Holder) -> Claim | None:
-    """Make a dead process's claim ours; None if another one was faster, or if there is nothing to repeat."""
+    """Make a dead process's claim ours; None if another one was faster."""
     taken = replace(claim, holder=holder, renewed_at=now())
 
     def step(catalogue: Catalogue) -> Catalogue:
         current = catalogue.claim_with(claim.holder.token)
-        if current is None:
-            return catalogue
-        if claim.loads is not None:
-            return catalogue.without_claim(claim.epoch)
-        return catalogue.with_claim(taken)
+        return catalogue if current is None else catalogue.with_claim(taken)
 
     changed = workspace.state.change(step)
     return taken if changed.claim_with(holder.token) is not None else None
@@ -101,12 +108,14 @@ def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, in
     def step(catalogue: Catalogue) -> Catalogue:
         other = catalogue.claim_on(view.id for view in views)
         if other is not None or any(view.id not in catalogue.views for view in views):
-            who = f"{other.holder} took them first (epoch {other.epoch})" if other else "one of them was dropped"
+            who = (
+                f"{other.holder} took them first (epoch {other.epoch})"
+                if other
+                else "one of them was dropped"
+            )
             raise RefreshConflictError(f"the views cannot be refreshed now: {who}.", "repeat the statement.")
         bases = {view.id: catalogue.published[view.id].version for view in views}
-        claim = Claim(
-            catalogue.last_epoch + 1, tuple(v.id for v in views), pins, bases, holder, now(), now()
-        )
+        claim = Claim(catalogue.last_epoch + 1, tuple(v.id for v in views), pins, bases, holder, now(), now())
         made[:] = [claim]
         return catalogue.with_claim(claim)
 
@@ -115,12 +124,37 @@ def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, in
     return made[0]
 
 
-def run_epoch(workspace: Workspace, claim: Claim, started: float, raise_failures: bool = True) -> RefreshReport:
+def run_epoch(
+    workspace: Workspace, claim: Claim, started: float, raise_failures: bool = True
+) -> RefreshReport:
     """Do, or repeat, the work of a claimed epoch and publish it."""
+    try:
+        outcomes = _work(workspace, claim)
+    except BaseException:
+        _leave_to_others(workspace, claim)
+        raise
+    workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
+    return _report(claim.epoch, outcomes, time.monotonic() - started, raise_failures)
+
+
+def _leave_to_others(workspace: Workspace, claim: Claim) -> None:
+    """We live but stop working on the epoch (interrupted, disk full): whoever refreshes next repeats it."""
+    holder = replace(claim.holder, pid=-1, started="")
+    left = replace(claim, holder=holder, renewed_at=LONG_AGO)
+    try:
+        workspace.state.change(
+            lambda catalogue: (
+                catalogue if catalogue.claim_with(claim.holder.token) is None else catalogue.with_claim(left)
+            )
+        )
+    except ViewkeeperError:
+        return
+
+
+def _work(workspace: Workspace, claim: Claim) -> list[_Outcome]:
     catalogue = workspace.state.read()
     views = [catalogue.views[view_id] for view_id in claim.views if view_id in catalogue.views]
     versions = dict(claim.pins)
-    sources: dict[str, dict[str, int]] = {}
     outcomes: list[_Outcome] = []
     failed: set[str] = set()
     with renewing(workspace, claim):
@@ -130,14 +164,11 @@ def run_epoch(workspace: Workspace, claim: Claim, started: float, raise_failures
             outcomes.append(outcome)
             if outcome.publication is None:
                 failed.add(view.id)
-                versions[view.id] = claim.bases[view.id]
             else:
                 versions[view.id] = outcome.publication.version
-            sources[view.id] = dict(outcome.entry.sources)
         workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
         _publish(workspace, claim, outcomes)
-    workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
-    return _report(claim.epoch, outcomes, time.monotonic() - started, raise_failures)
+    return outcomes
 
 
 def _refresh_view(
@@ -154,8 +185,20 @@ def _refresh_view(
     inputs = {input_id: versions.get(input_id, -1) for input_id in view.input_ids}
     sources = {table_id: claim.pins[table_id] for table_id in sorted(catalogue.tables_below(view.input_ids))}
     entry = HistoryEntry(
-        claim.epoch, view.id, str(view.name), "published", Strategy.NONE.value, unchanged_reason(), 0, 0, 0.0,
-        (), sources, published.version, view.location, now(),
+        claim.epoch,
+        view.id,
+        str(view.name),
+        "published",
+        Strategy.NONE.value,
+        unchanged_reason(),
+        0,
+        0,
+        0.0,
+        (),
+        sources,
+        published.version,
+        view.location,
+        now(),
     )
     try:
         broken = [catalogue.views[input_id].name for input_id in view.input_ids if input_id in failed]
@@ -163,6 +206,7 @@ def _refresh_view(
             raise RefreshConflictError(f"{broken[0]}, which {view.name} reads, could not be refreshed.")
         changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
         version = published.version
+        _prepare_target(workspace, view, claim)
         if changed:
             run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed)
             version = _committed_version(workspace, view, claim)
@@ -191,15 +235,14 @@ def _run_plan(
     view: ViewRecord,
     inputs: dict[str, int],
     changed: Sequence[str],
-):  # type: ignore[no-untyped-def]
+) -> tuple[PlanRun, MaintenancePlan]:
     query = bind_stored(view, catalogue)
-    plan = plan_refresh(view.name, view.id, query, view.columns, view.policy, [catalogue.object(i).name for i in changed])
-    base = claim.bases[view.id]
-    _prepare_target(workspace, view, claim)
-    stored = Event(Moment.CHANGE_SET_STORED, claim.epoch, str(view.name))
-    run = PlanRun(
-        workspace, catalogue, view, claim.epoch, inputs, base, lambda: workspace.listener(stored)
+    plan = plan_refresh(
+        view.name, view.id, query, view.columns, view.policy, [catalogue.object(i).name for i in changed]
     )
+    base = claim.bases[view.id]
+    stored = Event(Moment.CHANGE_SET_STORED, claim.epoch, str(view.name))
+    run = PlanRun(workspace, catalogue, view, claim.epoch, inputs, base, lambda: workspace.listener(stored))
     run.run(plan)
     return run, plan
 
@@ -222,6 +265,8 @@ def _anything_changed(
 ) -> bool:
     for view in views:
         published = catalogue.published[view.id]
+        if foreign_commit(workspace, view, published.version) is not None:
+            return True
         for input_id in view.input_ids:
             upstream = catalogue.published.get(input_id)
             version = pins[input_id] if upstream is None else upstream.version
@@ -232,18 +277,33 @@ def _anything_changed(
 
 def _prepare_target(workspace: Workspace, view: ViewRecord, claim: Claim) -> None:
     """See to it that the view's table shows its base version, or what this very epoch has made of it."""
-    address = workspace.layout.rows(view.location)
-    left_over = False
-    for commit in workspace.log.commits_after(address, claim.bases[view.id]):
-        if commit.epoch is None and commit.changes_rows:
-            raise ForeignCommitError(
-                f"somebody else changed the table of {view.name}: version {commit.version}, {commit.operation}.",
-                f"RESTORE MATERIALIZED VIEW {view.name} puts it back; then refresh.",
-            )
-        if commit.epoch is not None:
-            left_over = commit.operation != "RESTORE" and commit.epoch != claim.epoch
-    if left_over:
-        restore_table(workspace, view, claim.bases[view.id], claim.epoch)
+    base = claim.bases[view.id]
+    foreign = foreign_commit(workspace, view, base)
+    if foreign is not None:
+        raise ForeignCommitError(
+            f"somebody else changed the table of {view.name}: version {foreign.version}, {foreign.operation}.",
+            f"RESTORE MATERIALIZED VIEW {view.name} puts it back; then refresh.",
+        )
+    commits = _since_restored(workspace, view, base)
+    if any(commit.epoch is not None and commit.epoch != claim.epoch for commit in commits):
+        restore_table(workspace, view, base, claim.epoch)
+
+
+def foreign_commit(workspace: Workspace, view: ViewRecord, base: int) -> Commit | None:
+    """A commit to a view's table that is not ours and changed rows."""
+    commits = _since_restored(workspace, view, base)
+    return next((commit for commit in commits if commit.epoch is None and commit.changes_rows), None)
+
+
+def _since_restored(workspace: Workspace, view: ViewRecord, base: int) -> list[Commit]:
+    """The commits after the base version; what came before a RESTORE of ours no longer counts."""
+    commits: list[Commit] = []
+    for commit in workspace.log.commits_after(workspace.layout.rows(view.location), base):
+        if commit.epoch is not None and commit.operation == "RESTORE":
+            commits = []
+        else:
+            commits.append(commit)
+    return commits
 
 
 def restore_table(workspace: Workspace, view: ViewRecord, version: int, epoch: int) -> None:
@@ -289,9 +349,11 @@ def renewing(workspace: Workspace, claim: Claim) -> Iterator[None]:
         while not done.wait(RENEWAL_SECONDS):
             try:
                 workspace.state.change(
-                    lambda catalogue: catalogue
-                    if catalogue.claim_with(claim.holder.token) is None
-                    else catalogue.with_claim(replace(claim, renewed_at=now()))
+                    lambda catalogue: (
+                        catalogue
+                        if catalogue.claim_with(claim.holder.token) is None
+                        else catalogue.with_claim(replace(claim, renewed_at=now()))
+                    )
                 )
             except ViewkeeperError:
                 continue
@@ -308,7 +370,8 @@ def renewing(workspace: Workspace, claim: Claim) -> Iterator[None]:
 def _report(epoch: int, outcomes: Sequence[_Outcome], seconds: float, raise_failures: bool) -> RefreshReport:
     entries = [outcome.entry for outcome in outcomes]
     views = tuple(
-        ViewReport(e.view, e.strategy, e.reason, e.inserted, e.deleted, e.seconds, e.steps, e.error) for e in entries
+        ViewReport(e.view, e.strategy, e.reason, e.inserted, e.deleted, e.seconds, e.steps, e.error)
+        for e in entries
     )
     report = RefreshReport(epoch, views, round(seconds, 3))
     failures = [entry for entry in entries if entry.error is not None]

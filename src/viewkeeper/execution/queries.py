@@ -14,7 +14,7 @@ from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.sql.names import did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
-from viewkeeper.sql.rendering import delta_table, at_time, render, select_all
+from viewkeeper.sql.rendering import at_time, delta_table, render, select_all
 from viewkeeper.sql.statements import ChangeData, Query
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import TableRecord, ViewRecord
@@ -70,7 +70,7 @@ def change_data(workspace: Workspace, statement: ChangeData) -> StatementReport:
 def substitute_objects(workspace: Workspace, catalogue: Catalogue, parsed: ParsedText) -> Substitution:
     """The text over Delta tables by address, views at their published version."""
 
-    def relation_for(reference: Reference) -> exp.Expression:
+    def relation_for(reference: Reference) -> exp.Expr:
         record = catalogue.named(reference.name)
         if record is None:
             return _relation_of_session(workspace, catalogue, parsed, reference)
@@ -95,7 +95,7 @@ def substitute_objects(workspace: Workspace, catalogue: Catalogue, parsed: Parse
 
 def _relation_of_session(
     workspace: Workspace, catalogue: Catalogue, parsed: ParsedText, reference: Reference
-) -> exp.Expression:
+) -> exp.Expr:
     """A table or temporary view of the user's own session, if there is one of this name."""
     session = workspace.sessions.user
     name, schema = reference.name.name, reference.name.schema
@@ -147,11 +147,7 @@ def _version_of_view(
 
 def _check_updatable(table: TableRecord, parsed: ParsedText) -> None:
     """An UPDATE of a column that was declared not to change is refused before it runs."""
-    updates = [parsed.tree] if isinstance(parsed.tree, exp.Update) else []
-    updates += [when.args["then"] for when in parsed.tree.find_all(exp.When)]
-    for update in updates:
-        if not isinstance(update, exp.Update):
-            continue
+    for update in parsed.tree.find_all(exp.Update):
         for assignment in update.expressions:
             column = assignment.this if isinstance(assignment, exp.EQ) else None
             if isinstance(column, exp.Column) and not _may_change(table, column.name):
@@ -195,7 +191,11 @@ def register(workspace: Workspace, session: Any) -> Mapping[str, str]:
     names = {}
     for record in catalogue.objects():
         version = catalogue.published[record.id].version if isinstance(record, ViewRecord) else None
-        plain = record.name.name if record.name.schema == "default" else f"{record.name.schema}.{record.name.name}"
+        plain = (
+            record.name.name
+            if record.name.schema == "default"
+            else f"{record.name.schema}.{record.name.name}"
+        )
         with spark_failures(f"{record.name} was registered"):
             frame = session.sql(render(select_all(workspace.relation(record, version))))
             frame.createOrReplaceTempView(quote(plain))

@@ -73,9 +73,13 @@ class VerifyReport:
 
     def __str__(self) -> str:
         verdict = "equals its query" if self.equal else "DIFFERS from its query"
-        lines = [f"{self.view} at epoch {self.epoch} {verdict}: {self.rows} rows compared in {self.seconds:.2f} s"]
+        lines = [
+            f"{self.view} at epoch {self.epoch} {verdict}: {self.rows} rows compared in {self.seconds:.2f} s"
+        ]
         if self.tolerance is not None:
-            lines.append(f"  floating-point columns compared within a relative difference of {self.tolerance:g}")
+            lines.append(
+                f"  floating-point columns compared within a relative difference of {self.tolerance:g}"
+            )
         if not self.equal:
             lines.append(f"  {self.missing} rows missing, {self.unexpected} rows unexpected")
             lines += [f"  missing:    {row}" for row in self.missing_examples]
@@ -111,7 +115,10 @@ class TableReport:
     def __str__(self) -> str:
         cells = [self.columns, *[tuple("" if v is None else str(v) for v in row) for row in self.rows]]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(([self.title] if self.title else []) + lines)
 

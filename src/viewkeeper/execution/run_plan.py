@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
+
+from typing_extensions import assert_never
 
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.execution.spark_failures import spark_failures
@@ -86,7 +88,9 @@ class PlanRun:
         writer = session.sql(step.sql).write.format("delta").mode("error")
         for key, value in rows_properties(self.view).items():
             writer = writer.option(key, value)
-        writer.option("userMetadata", epoch_marker(self.epoch)).save(self.workspace.layout.rows(self.view.location))
+        writer.option("userMetadata", epoch_marker(self.epoch)).save(
+            self.workspace.layout.rows(self.view.location)
+        )
 
     def _write_change_set(self, session: Any, step: WriteChangeSet) -> None:
         """Append the change set once: a repeated epoch finds it and uses it."""
@@ -113,7 +117,7 @@ class PlanRun:
         self.on_change_set_stored()
 
     def _apply(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
-        if not self.inserted and not self.deleted:
+        if (not self.inserted and not self.deleted) or self._is_applied():
             return
         changes = delta_table(self.workspace.layout.changes(self.view.location))
         only_mine = select_all(changes).where(column(CHANGE_EPOCH).eq(literal(self.epoch)))
@@ -126,6 +130,14 @@ class PlanRun:
             view_application(self.view.id), self.epoch, epoch_marker(self.epoch)
         ) as own:
             own.sql(bound.text).collect()
+
+    def _is_applied(self) -> bool:
+        """Whether a dead process has already applied this epoch's change set."""
+        assert self.old_version is not None
+        commits = self.workspace.log.commits_after(
+            self.workspace.layout.rows(self.view.location), self.old_version
+        )
+        return any(commit.epoch == self.epoch and commit.operation != "RESTORE" for commit in commits)
 
 
 def _drop_relations(session: Any, relations: list[str]) -> None:

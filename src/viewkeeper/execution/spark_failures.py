@@ -20,10 +20,30 @@ from viewkeeper.errors import (
     VersionGoneError,
     ViewkeeperError,
 )
+from viewkeeper.sql.names import did_you_mean
 from viewkeeper.sql.references import Substitution
 
-_GONE = ("Connection refused", "Answer from Java side is empty", "Error while sending or receiving", "StatusCode.UNAVAILABLE", "Socket closed", "Connection reset", "SparkContext was shut down", "Broken pipe", "failed to connect to all addresses")
-_DAMAGED = ("FAILED_READ_FILE", "FileNotFoundException", "is not a Parquet file", "DELTA_FILE_NOT_FOUND", "Could not read footer", "DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_STATE_RECOVER_ERROR", "DELTA_LOG_FILE_NOT_FOUND")
+_GONE = (
+    "Connection refused",
+    "Answer from Java side is empty",
+    "Error while sending or receiving",
+    "StatusCode.UNAVAILABLE",
+    "Socket closed",
+    "Connection reset",
+    "SparkContext was shut down",
+    "Broken pipe",
+    "failed to connect to all addresses",
+)
+_DAMAGED = (
+    "FAILED_READ_FILE",
+    "FileNotFoundException",
+    "is not a Parquet file",
+    "DELTA_FILE_NOT_FOUND",
+    "Could not read footer",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_STATE_RECOVER_ERROR",
+    "DELTA_LOG_FILE_NOT_FOUND",
+)
 
 
 @contextmanager
@@ -55,7 +75,9 @@ def spark_failure(error: Any, what: str, text: Substitution | None = None) -> Vi
             f"the disk is full: {what} could not be finished.", "free some space and repeat the statement."
         )
     if "Permission denied" in whole or "AccessDenied" in whole:
-        return StorageError(f"no permission to write while {what}.", "check the rights on the warehouse's folder.")
+        return StorageError(
+            f"no permission to write while {what}.", "check the rights on the warehouse's folder."
+        )
     condition = _condition(error)
     message = _first_sentence(whole)
     location = _location(error, text)
@@ -74,15 +96,16 @@ def _by_condition(condition: str, message: str, location: Location | None, error
         return UnknownNameError(f"there is no function {name}.", "check its name and spelling.", location)
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "UNRESOLVED_USING")):
         name = _parameter(error, "objectName").replace("`", "") or "here"
-        proposal = _parameter(error, "proposal").replace("`", "")
-        closest = f"did you mean {proposal.split(',')[0].strip()}?" if proposal else ""
-        return UnknownNameError(f"there is no column {name} here.", closest, location)
+        proposals = [each.strip().replace("`", "") for each in _parameter(error, "proposal").split(",")]
+        return UnknownNameError(f"there is no column {name} here.", did_you_mean(name, proposals), location)
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")):
         return UnknownNameError(f"a table is not there: {message}", "", location)
     if condition.startswith(("DELTA_UNSUPPORTED", "UNSUPPORTED_", "DELTA_GEOSPATIAL", "NOT_SUPPORTED")):
         return UnsupportedError(f"this is not supported: {message}", "", location)
     if "DELTA_TIME_TRAVEL" in condition or "DELTA_VERSION" in condition or "VERSION_NOT" in condition:
-        return VersionGoneError(f"that version cannot be read: {message}", "choose a version that is still kept.", location)
+        return VersionGoneError(
+            f"that version cannot be read: {message}", "choose a version that is still kept.", location
+        )
     if type(error).__name__ == "AnalysisException":
         return InvalidStatementError(f"Spark refuses this: {message}", "", location)
     return QueryFailedError(f"the query failed while running: {message}", "", location)

@@ -7,12 +7,14 @@ made from it, writes views: our settings never touch the user's, and theirs neve
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import EnvironmentProblem, SparkUnavailableError
@@ -181,7 +183,7 @@ def embedded_session(master: str = "local[*]") -> Any:
         **DELTA_SETTINGS,
         **SMALL_WORK_SETTINGS,
         "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "viewkeeper-spark-warehouse"),
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "viewkeeper-spark-warehouse"),
         "spark.driver.memory": os.environ.get("VIEWKEEPER_DRIVER_MEMORY", "2g"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={files('viewkeeper.execution') / 'log4j2.properties'}",
     }
@@ -196,6 +198,8 @@ def embedded_session(master: str = "local[*]") -> Any:
             f"Spark does not start: {str(error).strip().splitlines()[0][:300]}",
             "viewkeeper doctor checks Java, the Delta jars and Spark.",
         ) from error
+    # PySpark logs every refused query as a page of JSON; the error itself says it all.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     return session
 
 

@@ -17,9 +17,13 @@ from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH
 from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import HistoryEntry, ViewRecord
+from viewkeeper.storage.records import Claim, HistoryEntry, ViewRecord
 
-_SAFETY_SECONDS = 60.0
+_SAFETY_SECONDS = 5.0
+"""Clocks of writers and stores may differ by so much."""
+
+_YOUNG_SECONDS = 3600.0
+"""A table's folder that nobody names may belong to a CREATE TABLE under way; after so long it does not."""
 
 
 def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementReport:
@@ -27,12 +31,14 @@ def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementRepor
     catalogue = workspace.state.read()
     first_kept = max(1, catalogue.last_epoch - retain_epochs + 1, catalogue.first_kept_epoch)
     history = workspace.state.history()
-    workspace.state.change(lambda newest: replace(newest, first_kept_epoch=max(first_kept, newest.first_kept_epoch)))
+    workspace.state.change(
+        lambda newest: replace(newest, first_kept_epoch=max(first_kept, newest.first_kept_epoch))
+    )
     workspace.listener(Event(Moment.CLEANING, catalogue.last_epoch))
     orphans = _remove_orphans(workspace)
     views = 0
     for view in catalogue.views.values():
-        if _vacuum_view(workspace, view, history, first_kept):
+        if _vacuum_view(workspace, view, history, catalogue.claims, first_kept):
             views += 1
     workspace.listener(Event(Moment.CLEANED, catalogue.last_epoch))
     return StatementReport(
@@ -42,14 +48,29 @@ def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementRepor
     )
 
 
-def _vacuum_view(workspace: Workspace, view: ViewRecord, history: list[HistoryEntry], first_kept: int) -> bool:
-    """Remove files that only dropped epochs read: those superseded before the oldest kept version was current."""
-    entries = [e for e in history if e.view_id == view.id and e.location == view.location and e.version is not None]
+def _vacuum_view(
+    workspace: Workspace,
+    view: ViewRecord,
+    history: list[HistoryEntry],
+    claims: Iterable[Claim],
+    first_kept: int,
+) -> bool:
+    """Remove files that only dropped epochs read: those superseded before the oldest kept version was current.
+
+    Files written since the oldest claim may belong to a refresh under way and stay.
+    """
+    entries = [
+        e for e in history if e.view_id == view.id and e.location == view.location and e.version is not None
+    ]
     older = [entry for entry in entries if entry.epoch <= first_kept]
     if not older or older[-1].version == entries[0].version:
         return False
-    kept_since = datetime.fromisoformat(older[-1].finished_at)
-    hours = ((datetime.now(timezone.utc) - kept_since).total_seconds() + _SAFETY_SECONDS) / 3600
+    kept_since = min(
+        [older[-1].finished_at, *(claim.claimed_at for claim in claims)], key=datetime.fromisoformat
+    )
+    hours = (
+        (datetime.now(timezone.utc) - datetime.fromisoformat(kept_since)).total_seconds() + _SAFETY_SECONDS
+    ) / 3600
     rows = delta_table(workspace.layout.rows(view.location)).sql(dialect="spark")
     session = workspace.sessions.own
     with spark_failures(f"the table of {view.name} was vacuumed"):
@@ -67,7 +88,7 @@ def _remove_orphans(workspace: Workspace) -> int:
         return 0
     removed = 0
     for folder in _storage_folders(workspace):
-        if _is_used(workspace.state.read(), folder):
+        if _is_used(workspace.state.read(), folder) or _is_young_table(workspace, folder):
             continue
         remove_folder(workspace, folder)
         removed += 1
@@ -87,6 +108,15 @@ def _is_used(catalogue: Catalogue, location: str) -> bool:
     return any(claim.loads == location for claim in catalogue.claims)
 
 
+def _is_young_table(workspace: Workspace, location: str) -> bool:
+    if not location.startswith("tables/"):
+        return False
+    try:
+        return time.time() - Path(workspace.layout.address(location)).stat().st_mtime < _YOUNG_SECONDS
+    except FileNotFoundError:
+        return True
+
+
 def remove_folder(workspace: Workspace, location: str) -> None:
     """Remove a folder of the warehouse; on other stores than a local disk it is left to the store's own rules."""
     if not workspace.layout.is_local:
@@ -96,4 +126,6 @@ def remove_folder(workspace: Workspace, location: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StorageError(f"{location} cannot be removed: {error.strerror}.", "check the folder's rights.") from error
+        raise StorageError(
+            f"{location} cannot be removed: {error.strerror}.", "check the folder's rights."
+        ) from error

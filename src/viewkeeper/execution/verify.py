@@ -11,13 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-
 from viewkeeper.errors import InvalidStatementError
 from viewkeeper.execution.reports import VerifyReport
 from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace, bind_stored
-from viewkeeper.maintenance.recompute import signed_difference
 from viewkeeper.generated_names import SIGNED_COUNT
+from viewkeeper.maintenance.recompute import signed_difference
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import render, select_all
@@ -52,8 +51,8 @@ def verify_view(workspace: Workspace, view: ViewRecord) -> VerifyReport:
         with spark_failures(f"{view.name} was verified"):
             for found in query.inputs:
                 record = catalogue.object(found.object_id)
-                relation = workspace.relation(record, published.inputs[found.object_id])
-                define(found.relation, render(select_all(relation)))
+                pinned = workspace.relation(record, published.inputs[found.object_id])
+                define(found.relation, render(select_all(pinned)))
             truth = define("_vk_truth", query.text_over(lambda found: found.relation).text)
             stored = define("_vk_stored", render(select_all(workspace.relation(view, published.version))))
             difference = define("_vk_difference", signed_difference(truth, stored, view.columns))
@@ -101,7 +100,9 @@ def _compare(
     return missing, unexpected, _named(names, left), _named(names, right)
 
 
-def _rows(session: Any, difference: str, columns: Sequence[Column], condition: str, limit: int) -> list[tuple[Any, ...]]:
+def _rows(
+    session: Any, difference: str, columns: Sequence[Column], condition: str, limit: int
+) -> list[tuple[Any, ...]]:
     found = session.sql(f"SELECT * FROM {difference} WHERE {condition} LIMIT {limit:d}").collect()
     rows: list[tuple[Any, ...]] = []
     for row in found:
@@ -150,8 +151,8 @@ def _close(row: tuple[Any, ...], other: tuple[Any, ...], floating: Sequence[int]
         if mine is None or theirs is None:
             if mine is not theirs:
                 return False
-        elif not (math.isnan(mine) and math.isnan(theirs)) and not math.isclose(mine, theirs, rel_tol=TOLERANCE):
+        elif not (math.isnan(mine) and math.isnan(theirs)) and not math.isclose(
+            mine, theirs, rel_tol=TOLERANCE
+        ):
             return False
     return True
-
-

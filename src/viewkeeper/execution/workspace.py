@@ -12,7 +12,7 @@ from viewkeeper.execution.progress import Listener
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.generated_names import is_hidden
 from viewkeeper.sources.table_log import TableLog
-from viewkeeper.sql.binding import BoundQuery, Input, bind_query
+from viewkeeper.sql.binding import BoundQuery, Input, Resolver, bind_query
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.rendering import delta_table, visible_rows
 from viewkeeper.sql.script import Fragment
@@ -36,7 +36,7 @@ class Workspace:
             return self.layout.rows(record.location)
         return self.layout.address(record.location)
 
-    def relation(self, record: ObjectRecord, version: int | None = None) -> exp.Expression:
+    def relation(self, record: ObjectRecord, version: int | None = None) -> exp.Expr:
         """A table or view as a relation of Spark SQL, without our hidden columns."""
         table = delta_table(self.data_address(record), version)
         if isinstance(record, TableRecord):
@@ -51,11 +51,13 @@ class Workspace:
             try:
                 versions[table_id] = self.log.version(self.data_address(table))
             except CorruptWarehouseError as error:
-                raise CorruptWarehouseError(f"the table {table.name} cannot be read: {error.message}", error.hint) from error
+                raise CorruptWarehouseError(
+                    f"the table {table.name} cannot be read: {error.message}", error.hint
+                ) from error
         return versions
 
 
-def resolver(catalogue: Catalogue, references: Mapping[str, str] | None = None):  # type: ignore[no-untyped-def]
+def resolver(catalogue: Catalogue, references: Mapping[str, str] | None = None) -> Resolver:
     """How names of a query become objects: by the catalogue's names, or as a stored view has bound them."""
 
     def resolve(name: QualifiedName) -> Input | None:

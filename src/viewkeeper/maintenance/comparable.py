@@ -12,7 +12,7 @@ from viewkeeper.sql.rendering import call, lambda_of, literal
 from viewkeeper.sql.types import Array, DataType, Map, Simple, Struct, contains_map
 
 
-def comparable(value: exp.Expression, data_type: DataType) -> exp.Expression:
+def comparable(value: exp.Expr, data_type: DataType) -> exp.Expr:
     """
     >>> from viewkeeper.sql.rendering import column
     >>> comparable(column("m"), Map(Simple("STRING"), Simple("INT"))).sql("spark")
@@ -37,7 +37,7 @@ def comparable(value: exp.Expression, data_type: DataType) -> exp.Expression:
                 entries = call("TRANSFORM", entries, lambda_of("e", pair))
             return call("ARRAY_SORT", entries)
         case Struct(fields):
-            parts: list[exp.Expression] = []
+            parts: list[exp.Expr] = []
             for name, field_type in fields:
                 inner = exp.Dot(this=value.copy(), expression=exp.to_identifier(name, quoted=True))
                 parts += [literal(name), comparable(inner, field_type)]

@@ -50,7 +50,9 @@ from viewkeeper.sql.rendering import (
 )
 
 
-def plan_load(view: QualifiedName, query: BoundQuery, columns: Sequence[Column], reason: str) -> MaintenancePlan:
+def plan_load(
+    view: QualifiedName, query: BoundQuery, columns: Sequence[Column], reason: str
+) -> MaintenancePlan:
     """The first load of a view."""
     evaluate = _evaluate(view, query)
     return MaintenancePlan(
@@ -85,18 +87,17 @@ def _stem(view: QualifiedName, query: BoundQuery) -> str:
 
 def _evaluate(view: QualifiedName, query: BoundQuery) -> EvaluateQuery:
     reads = tuple(
-        Read(state_relation(found.relation, "new"), found.object_id, found.name, State.NEW) for found in query.inputs
+        Read(state_relation(found.relation, "new"), found.object_id, found.name, State.NEW)
+        for found in query.inputs
     )
     text = query.text_over(lambda found: state_relation(found.relation, "new")).text
     return EvaluateQuery(query_relation(_stem(view, query)), text, reads)
 
 
-def _grouped(
-    relation: exp.Expression, columns: Sequence[Column], counts: Sequence[exp.Expression]
-) -> exp.Select:
+def _grouped(relation: exp.Expr, columns: Sequence[Column], counts: Sequence[exp.Expr]) -> exp.Select:
     """The distinct rows of a relation with counts; types without equality are grouped by a stand-in."""
-    items: list[exp.Expression] = []
-    keys: list[exp.Expression] = []
+    items: list[exp.Expr] = []
+    keys: list[exp.Expr] = []
     for each in columns:
         key = comparable(column(each.name), each.data_type)
         keys.append(key)
@@ -164,12 +165,14 @@ def _bag_difference(new: str, old: str, columns: Sequence[Column]) -> str:
         false=literal(DELETED),
     )
     items = [*(column(c.name) for c in columns), column(COPY_NUMBER), alias(kind, CHANGE_KIND)]
-    return render(select_from(_signed_difference(new, old, columns).subquery(), items).lateral(copies, append=True))
+    return render(
+        select_from(_signed_difference(new, old, columns).subquery(), items).lateral(copies, append=True)
+    )
 
 
 def _merge(target: str, changes: str, columns: Sequence[Column]) -> str:
     """Delete and insert by row and copy number, NULLs matching NULLs."""
-    conditions: list[exp.Expression] = [
+    conditions: list[exp.Expr] = [
         exp.EQ(this=column(COPY_NUMBER, target), expression=column(COPY_NUMBER, changes))
     ]
     for each in columns:
@@ -197,9 +200,7 @@ def _merge(target: str, changes: str, columns: Sequence[Column]) -> str:
                     condition=exp.EQ(this=kind, expression=literal(INSERTED)),
                     then=exp.Insert(
                         this=exp.Tuple(expressions=stored),
-                        expression=exp.Tuple(
-                            expressions=[column(item.name, changes) for item in stored]
-                        ),
+                        expression=exp.Tuple(expressions=[column(item.name, changes) for item in stored]),
                     ),
                 ),
             ]

@@ -62,7 +62,8 @@ class DeltaRsLog:
 
     def _last_commits(self, table: DeltaTable) -> list[Commit]:
         return [
-            Commit.of(e["version"], e.get("operation"), e.get("userMetadata")) for e in table.history(limit=20)
+            Commit.of(e["version"], e.get("operation"), e.get("userMetadata"))
+            for e in table.history(limit=20)
         ]
 
     def _open(self, address: str) -> DeltaTable:
@@ -71,5 +72,6 @@ class DeltaRsLog:
                 return DeltaTable(address, storage_options=self._options)
         except TableNotFoundError:
             raise CorruptWarehouseError(
-                f"there is no Delta table at {address}.", "check the address, or restore the folder from a backup."
+                f"there is no Delta table at {address}.",
+                "check the address, or restore the folder from a backup.",
             ) from None

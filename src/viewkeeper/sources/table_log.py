@@ -96,6 +96,8 @@ def columns_of_schema(schema_json: str | dict[str, Any]) -> tuple[Column, ...]:
     for entry in schema["fields"]:
         metadata = entry.get("metadata") or {}
         columns.append(
-            Column(entry["name"], from_delta(entry["type"], metadata), entry["nullable"], metadata.get("comment"))
+            Column(
+                entry["name"], from_delta(entry["type"], metadata), entry["nullable"], metadata.get("comment")
+            )
         )
     return tuple(columns)

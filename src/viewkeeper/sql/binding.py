@@ -57,9 +57,7 @@ class BoundQuery:
 
     def text_over(self, relation_for: Callable[[Input], str]) -> Substitution:
         """The user's own text over other relations."""
-        return substitute(
-            self.parsed, lambda reference: _relation(relation_for(self.input_of(reference)))
-        )
+        return substitute(self.parsed, lambda reference: _relation(relation_for(self.input_of(reference))))
 
 
 Resolver = Callable[[QualifiedName], Input | None]
@@ -126,18 +124,19 @@ def _with_relation_names(parsed: ParsedText, inputs: dict[str, Input]) -> dict[s
     }
 
 
-def _relation(name: str) -> exp.Expression:
+def _relation(name: str) -> exp.Expr:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
 def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
     """The query with every column qualified, the names of its columns, and the columns that did not bind."""
     substituted = bound.text_over(lambda found: found.relation)
-    schema = {
-        found.relation: {column.name: str(column.data_type) for column in found.columns} for found in bound.inputs
+    schema: dict[str, object] = {
+        found.relation: {column.name: str(column.data_type) for column in found.columns}
+        for found in bound.inputs
     }
+    tree = sqlglot.parse_one(substituted.text, dialect="spark")
     try:
-        tree = sqlglot.parse_one(substituted.text, dialect="spark")
         qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
         names = tuple(qualified.named_selects) if isinstance(qualified, exp.Query) else ()
@@ -148,19 +147,17 @@ def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
         return "", (), [UnsupportedError(f"the query is not understood: {error}")]
 
 
-def _unbound(message: str, tree: exp.Expression, substituted: Substitution, bound: BoundQuery) -> UserError:
+def _unbound(message: str, tree: exp.Expr, substituted: Substitution, bound: BoundQuery) -> UserError:
     """What sqlglot's own refusal means, at the place in the user's text."""
     named = re.search(r"(?:Unknown column: |Column ')([^'. ]+)", message)
-    for column in tree.find_all(exp.Column) if named else ():
-        if column.name == named[1] and "start" in column.this.meta:
+    for column in tree.find_all(exp.Column):
+        if named is not None and column.name == named[1] and "start" in column.this.meta:
             everything = sorted({c.name for found in bound.inputs for c in found.columns})
             return _unknown_column(column, everything, substituted)
     return InvalidStatementError(f"the names of the query do not bind: {message.rstrip('.')}.")
 
 
-def _unknown_columns(
-    qualified: exp.Expression, substituted: Substitution, bound: BoundQuery
-) -> list[UserError]:
+def _unknown_columns(qualified: exp.Expr, substituted: Substitution, bound: BoundQuery) -> list[UserError]:
     columns_of = {found.relation.lower(): [c.name for c in found.columns] for found in bound.inputs}
     problems: list[UserError] = []
     for scope in traverse_scope(qualified):
@@ -173,7 +170,9 @@ def _unknown_columns(
                 else known is not None and column.name.lower() not in {name.lower() for name in known}
             )
             if missing:
-                candidates = known if known else sorted({n for names in visible.values() for n in names or ()})
+                candidates = (
+                    known if known else sorted({n for names in visible.values() for n in names or ()})
+                )
                 problems.append(_unknown_column(column, candidates, substituted))
     return problems
 
@@ -184,7 +183,7 @@ def _visible_columns(scope: Scope, columns_of: dict[str, list[str]]) -> dict[str
     for alias, source in scope.sources.items():
         if isinstance(source, exp.Table):
             visible[alias.lower()] = columns_of.get(source.name.lower())
-        elif isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+        elif isinstance(source.expression, exp.Query):
             visible[alias.lower()] = list(source.expression.named_selects)
         else:
             visible[alias.lower()] = None
@@ -214,6 +213,8 @@ def _unknown_column(column: exp.Column, candidates: list[str], substituted: Subs
         )
     return UnknownNameError(
         f"there is no column {column.name} here.",
-        did_you_mean(column.name, candidates, f"the columns are {', '.join(candidates)}." if candidates else ""),
+        did_you_mean(
+            column.name, candidates, f"the columns are {', '.join(candidates)}." if candidates else ""
+        ),
         location,
     )

@@ -38,7 +38,7 @@ class ParsedText:
     """A parsed query or change: its tree, and the tables its text names."""
 
     fragment: Fragment
-    tree: exp.Expression
+    tree: exp.Expr
     references: tuple[Reference, ...]
     schema_qualifiers: tuple[tuple[int, int], ...]
 
@@ -60,7 +60,9 @@ class Substitution:
 
     def locate(self, start: int, end: int) -> Location:
         """The place in the user's text of a stretch of the rewritten text."""
-        return self.fragment.locate(self._original(start), max(self._original(end), self._original(start) + 1))
+        return self.fragment.locate(
+            self._original(start), max(self._original(end), self._original(start) + 1)
+        )
 
     def _original(self, position: int) -> int:
         shift = 0
@@ -103,7 +105,7 @@ def parse_query(fragment: Fragment) -> ParsedText:
     return ParsedText(fragment, tree, tuple(references), _schema_qualifiers(tree))
 
 
-def substitute(parsed: ParsedText, relation_for: Callable[[Reference], exp.Expression]) -> Substitution:
+def substitute(parsed: ParsedText, relation_for: Callable[[Reference], exp.Expr]) -> Substitution:
     """The text with another relation for each reference; the relation keeps the reference's name as alias."""
     edits: list[tuple[int, int, str]] = []
     for reference in parsed.references:
@@ -156,7 +158,7 @@ def _blank_epoch_clauses(fragment: Fragment) -> tuple[str, dict[int, tuple[int, 
     return text, epochs
 
 
-def _target_tables(tree: exp.Expression) -> list[exp.Table]:
+def _target_tables(tree: exp.Expr) -> list[exp.Table]:
     """The table that an INSERT, UPDATE, DELETE, MERGE or TRUNCATE writes."""
     written: object = None
     if isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
@@ -173,8 +175,8 @@ def _names_a_cte(table: exp.Table) -> bool:
     if table.args.get("db"):
         return False
     name = table.name.lower()
-    node: exp.Expression | None = table
-    inside: exp.Expression | None = None
+    node: exp.Expr | None = table
+    inside: exp.Expr | None = None
     while node is not None:
         with_clause = node.args.get("with_")
         if isinstance(with_clause, exp.With):
@@ -242,7 +244,7 @@ def _end_of_time_travel(fragment: Fragment, tokens: list[Token], name_end: int) 
     )
 
 
-def _schema_qualifiers(tree: exp.Expression) -> tuple[tuple[int, int], ...]:
+def _schema_qualifiers(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
     """The `sales.` of columns written sales.orders.amount: an alias has no schema."""
     spans = []
     for column in tree.find_all(exp.Column):
@@ -254,5 +256,5 @@ def _schema_qualifiers(tree: exp.Expression) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def _table_schemas(tree: exp.Expression) -> set[str]:
+def _table_schemas(tree: exp.Expr) -> set[str]:
     return {table.db for table in tree.find_all(exp.Table) if table.db}

@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewkeeper.sql.statements import ColumnDefinition
 
 
-def render(tree: exp.Expression) -> str:
+def render(tree: exp.Expr) -> str:
     return tree.sql(dialect="spark", pretty=True)
 
 
@@ -18,28 +18,28 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
 
 
-def literal(value: str | int) -> exp.Expression:
+def literal(value: str | int) -> exp.Expr:
     return exp.convert(value)
 
 
-def alias(value: exp.Expression, name: str) -> exp.Expression:
+def alias(value: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(value, name, quoted=True)
 
 
-def call(function: str, *arguments: exp.Expression) -> exp.Expression:
+def call(function: str, *arguments: exp.Expr) -> exp.Expr:
     """A call of a Spark function, rendered as written."""
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
-def lambda_of(parameter: str, body: exp.Expression) -> exp.Expression:
+def lambda_of(parameter: str, body: exp.Expr) -> exp.Expr:
     return exp.Lambda(this=body, expressions=[exp.to_identifier(parameter)])
 
 
-def select_from(relation: exp.Expression, items: Sequence[exp.Expression]) -> exp.Select:
+def select_from(relation: exp.Expr, items: Sequence[exp.Expr]) -> exp.Select:
     return exp.Select(expressions=list(items)).from_(relation, copy=False)
 
 
-def select_all(relation: exp.Expression) -> exp.Select:
+def select_all(relation: exp.Expr) -> exp.Select:
     return select_from(relation, [exp.Star()])
 
 
@@ -51,9 +51,11 @@ def relation_named(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def explode_sequence(first: exp.Expression, last: exp.Expression, name: str) -> exp.Lateral:
+def explode_sequence(first: exp.Expr, last: exp.Expr, name: str) -> exp.Lateral:
     """`LATERAL VIEW EXPLODE(SEQUENCE(first, last)) AS name`, numbers of type INT."""
-    numbers = call("SEQUENCE", *(value if value.is_int else exp.cast(value, "int") for value in (first, last)))
+    numbers = call(
+        "SEQUENCE", *(value if value.is_int else exp.cast(value, "int") for value in (first, last))
+    )
     return exp.Lateral(
         this=call("EXPLODE", numbers),
         view=True,
@@ -73,7 +75,7 @@ def delta_table(address: str, version: int | None = None) -> exp.Table:
     return table
 
 
-def visible_rows(relation: exp.Expression, columns: Sequence[str]) -> exp.Subquery:
+def visible_rows(relation: exp.Expr, columns: Sequence[str]) -> exp.Subquery:
     """Only the named columns of a relation."""
     return select_from(relation, [column(name) for name in columns]).subquery()
 
@@ -83,7 +85,7 @@ def create_delta_table(
 ) -> str:
     """`CREATE TABLE delta.`address` (…) USING delta`."""
     table = exp.Schema(this=delta_table(address), expressions=[_column_definition(each) for each in columns])
-    settings: list[exp.Expression] = [exp.FileFormatProperty(this=exp.Var(this="DELTA"))]
+    settings: list[exp.Expr] = [exp.FileFormatProperty(this=exp.Var(this="DELTA"))]
     if comment is not None:
         settings.append(exp.SchemaCommentProperty(this=literal(comment)))
     settings += [exp.Property(this=literal(key), value=literal(value)) for key, value in properties.items()]
@@ -91,14 +93,16 @@ def create_delta_table(
 
 
 def _column_definition(definition: ColumnDefinition) -> exp.ColumnDef:
-    constraints: list[exp.Expression] = []
+    constraints: list[exp.Expr] = []
     if not definition.nullable:
         constraints.append(exp.ColumnConstraint(kind=exp.NotNullColumnConstraint()))
     if definition.default is not None:
         default = sqlglot.parse_one(definition.default, dialect="spark")
         constraints.append(exp.ColumnConstraint(kind=exp.DefaultColumnConstraint(this=default)))
     if definition.comment is not None:
-        constraints.append(exp.ColumnConstraint(kind=exp.CommentColumnConstraint(this=literal(definition.comment))))
+        constraints.append(
+            exp.ColumnConstraint(kind=exp.CommentColumnConstraint(this=literal(definition.comment)))
+        )
     return exp.ColumnDef(
         this=exp.to_identifier(definition.name, quoted=True),
         kind=exp.Var(this=str(definition.data_type)),
@@ -106,7 +110,7 @@ def _column_definition(definition: ColumnDefinition) -> exp.ColumnDef:
     )
 
 
-def at_time(table: exp.Table, time_travel: str) -> exp.Expression:
+def at_time(table: exp.Table, time_travel: str) -> exp.Expr:
     """A relation with a time-travel clause that a parser has already accepted."""
     travelled = sqlglot.parse_one(f"SELECT * FROM t {time_travel}", dialect="spark").find(exp.Table)
     assert travelled is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
@@ -15,7 +16,7 @@ from viewkeeper.errors import Location, SqlSyntaxError
 class _Words(Spark.Tokenizer):
     """Spark's tokens, one word each: sqlglot's own tokenizer joins PRIMARY KEY and swallows whole commands."""
 
-    KEYWORDS = {
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
         word: token_type
         for word, token_type in Spark.Tokenizer.KEYWORDS.items()
         if " " not in word and token_type not in Spark.Tokenizer.COMMANDS

@@ -204,7 +204,9 @@ def from_delta(schema_type: Any, metadata: dict[str, Any] | None = None) -> Data
             return Simple(schema_type.upper())
         known = _DELTA_NAMES.get(schema_type)
         if known is None:
-            raise UnsupportedError(f"Delta tables cannot store the type {schema_type}.", "cast it to another type.")
+            raise UnsupportedError(
+                f"Delta tables cannot store the type {schema_type}.", "cast it to another type."
+            )
         return Simple(known)
     match schema_type["type"]:
         case "array":

@@ -18,7 +18,9 @@ def storage_failure(error: BaseException, what: str) -> ViewkeeperError:
     text = str(error)
     lowered = text.lower()
     if any(sign in lowered for sign in _FULL):
-        return StorageError(f"the disk is full: {what} cannot be written.", "free some space and repeat the statement.")
+        return StorageError(
+            f"the disk is full: {what} cannot be written.", "free some space and repeat the statement."
+        )
     if any(sign in lowered for sign in _DENIED):
         return StorageError(f"no permission to use {what}.", "check the rights on the warehouse's folder.")
     first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__

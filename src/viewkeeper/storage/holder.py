@@ -31,7 +31,9 @@ _lock = threading.Lock()
 @contextmanager
 def new_holder() -> Iterator[Holder]:
     """This process as the holder of one new claim, alive until the block ends."""
-    holder = Holder(socket.gethostname(), _machine(), os.getpid(), _start_of(os.getpid()), uuid.uuid4().hex, _user())
+    holder = Holder(
+        socket.gethostname(), _machine(), os.getpid(), _start_of(os.getpid()), uuid.uuid4().hex, _user()
+    )
     with _lock:
         _active_tokens.add(holder.token)
     try:

@@ -18,6 +18,9 @@ LAYOUT_VERSION = 1
 """How a view's table is laid out: visible columns, then the hidden copy number."""
 
 
+LONG_AGO = "1970-01-01T00:00:00+00:00"
+
+
 def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 

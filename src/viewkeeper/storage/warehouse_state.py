@@ -77,4 +77,6 @@ def _trim_history(catalogue: Catalogue) -> tuple[Catalogue, list[HistoryEntry]]:
     history = catalogue.recent_history
     if len(history) < 2 * _KEPT_IN_CATALOGUE:
         return catalogue, []
-    return replace(catalogue, recent_history=history[-_KEPT_IN_CATALOGUE:]), list(history[:-_KEPT_IN_CATALOGUE])
+    return replace(catalogue, recent_history=history[-_KEPT_IN_CATALOGUE:]), list(
+        history[:-_KEPT_IN_CATALOGUE]
+    )

@@ -1,0 +1,1 @@
+"""The command line; uses the public API only."""

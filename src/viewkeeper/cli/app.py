@@ -1,0 +1,225 @@
+"""`viewkeeper`: the same SQL and the same reports, in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from viewkeeper.cli.output import Output
+from viewkeeper.errors import UserError, ViewkeeperError
+
+app = typer.Typer(
+    help="Keeps SQL materialized views fresh on Apache Spark, by applying changes instead of recomputing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+WarehouseOption = Annotated[
+    str,
+    typer.Option(
+        "--warehouse", "-w", envvar="VIEWKEEPER_WAREHOUSE", help="The warehouse: a folder or a URI."
+    ),
+]
+SparkOption = Annotated[
+    Optional[str],  # noqa: UP045  typer reads the annotation at run time, on Python 3.10 too
+    typer.Option(
+        "--spark", envvar="VIEWKEEPER_SPARK", help="spark://… or sc://…; without it Spark runs locally."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+
+
+def _open(warehouse: str, spark: str | None, output: Output, create: bool = False) -> Any:
+    from viewkeeper.warehouse import Warehouse
+
+    return Warehouse(warehouse, spark, create=create, on_progress=output.progress)
+
+
+@app.command()
+def init(
+    warehouse: Annotated[str, typer.Argument(help="The folder or URI to create.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Create a warehouse."""
+    output = Output(as_json)
+    opened = _open(warehouse, None, output, create=True)
+    output.say(f"warehouse at {opened.path}", {"warehouse": opened.path})
+
+
+@app.command()
+def sql(
+    warehouse: WarehouseOption,
+    execute: Annotated[Optional[str], typer.Option("--execute", "-e", help="Statements to run.")] = None,  # noqa: UP045
+    file: Annotated[
+        Optional[Path], typer.Option("--file", "-f", help="A script to run; - reads standard input.")
+    ] = None,  # noqa: UP045
+    spark: SparkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run SQL: one -e, one -f, or typed in."""
+    output = Output(as_json)
+    if execute is not None and file is not None:
+        raise UserError("-e and -f do not go together.", "give one of them.")
+    if execute is None and file is None and sys.stdin.isatty():
+        from viewkeeper.cli.interactive import run_interactively
+
+        run_interactively(_open(warehouse, spark, output, create=True), output)
+        return
+    text = execute if execute is not None else _read_script(file)
+    with _open(warehouse, spark, output, create=True) as opened:
+        opened.run_script(text, lambda fragment, result: output.result(result))
+
+
+def _read_script(file: Path | None) -> str:
+    if file is None or str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the script {file} cannot be read: {error}.", "check its path.") from None
+
+
+@app.command()
+def plan(
+    warehouse: WarehouseOption,
+    files: Annotated[list[Path], typer.Argument(help="Files with CREATE MATERIALIZED VIEW statements.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show how views would be maintained, without creating them and without Spark."""
+    output = Output(as_json)
+    opened = _open(warehouse, None, output)
+    for file in files:
+        for report in opened.explain_script(_read_script(file)):
+            output.result(report)
+
+
+@app.command()
+def refresh(
+    warehouse: WarehouseOption,
+    views: Annotated[Optional[list[str]], typer.Argument(help="The views; none means all.")] = None,  # noqa: UP045
+    spark: SparkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring views up to date with their tables."""
+    output = Output(as_json)
+    with _open(warehouse, spark, output) as opened:
+        output.result(opened.refresh(*(views or [])))
+
+
+@app.command()
+def verify(
+    warehouse: WarehouseOption,
+    views: Annotated[Optional[list[str]], typer.Argument(help="The views; none means all.")] = None,  # noqa: UP045
+    spark: SparkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute views at the versions they were made from and compare; exit code 6 if one differs."""
+    output = Output(as_json)
+    with _open(warehouse, spark, output) as opened:
+        reports = [opened.verify(view) for view in views or opened.view_names()]
+        for report in reports:
+            output.result(report)
+    if not all(report.equal for report in reports):
+        raise typer.Exit(6)
+
+
+@app.command()
+def status(warehouse: WarehouseOption, as_json: JsonOption = False) -> None:
+    """Show the views, how fresh they are, and epochs under way."""
+    output = Output(as_json)
+    opened = _open(warehouse, None, output)
+    views, unfinished = opened.views(), opened.unfinished()
+    if as_json:
+        output.json({"views": views.to_json()["rows"], "unfinished_epochs": unfinished.to_json()["rows"]})
+        return
+    output.result(views)
+    if unfinished.rows:
+        output.result(unfinished)
+
+
+@app.command()
+def history(
+    warehouse: WarehouseOption,
+    view: Annotated[Optional[str], typer.Argument(help="One view; without it all.")] = None,  # noqa: UP045
+    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many entries.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what past epochs did."""
+    from viewkeeper.execution.describe import history_report
+
+    output = Output(as_json)
+    entries = _open(warehouse, None, output).history(view, last)
+    if as_json:
+        output.json([entry.to_json() for entry in entries])
+    else:
+        output.result(history_report(entries))
+
+
+@app.command()
+def doctor(
+    as_json: JsonOption = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
+) -> None:
+    """Check Java, the Delta jars, Spark and Delta, and say what to do."""
+    from viewkeeper.execution.doctor import diagnose
+
+    output = Output(as_json)
+    findings = diagnose(start_spark=not quick)
+    output.findings(findings)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(5)
+
+
+@app.command()
+def demo(
+    warehouse: Annotated[str, typer.Argument(help="Where to leave the demo's warehouse.")] = "demo-warehouse",
+    lines: Annotated[int, typer.Option(help="How many sales lines to generate.")] = 1_000_000,
+    rounds: Annotated[int, typer.Option(help="How many rounds of changes.")] = 3,
+    spark: SparkOption = None,
+) -> None:
+    """A department store: a million sales lines, two views, rounds of changes, refreshes, proof."""
+    from viewkeeper.cli.demo import run_demo
+
+    run_demo(warehouse, lines, rounds, spark, Output(False))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as version_of
+
+    typer.echo(f"viewkeeper {version_of('viewkeeper')}")
+
+
+def main() -> None:
+    """The entry point: every error is one clear message and a non-zero exit code."""
+    as_json = "--json" in sys.argv
+    try:
+        app(standalone_mode=True)
+    except ViewkeeperError as error:
+        if as_json:
+            print(json.dumps(error.as_json(), default=str))
+        else:
+            Output(False).error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted; nothing was published.", file=sys.stderr)
+        _leave_at_once(130)
+    except BrokenPipeError:
+        _leave_at_once(0)
+
+
+def _leave_at_once(code: int) -> None:
+    """Leave without waiting for a JVM that was interrupted too."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
