@@ -98,7 +98,8 @@ install_project() {
 }
 
 fetch_jars() {
-    "$VENV_PYTHON" -m viewkeeper.execution.jars
+    # The package imports this module itself before it is run; nothing to warn of.
+    "$VENV_PYTHON" -W ignore::RuntimeWarning:runpy -m viewkeeper.execution.jars
 }
 
 lock() {

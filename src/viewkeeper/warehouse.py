@@ -37,6 +37,8 @@ from viewkeeper.execution.vacuum import remove_folder, vacuum_warehouse
 from viewkeeper.execution.verify import verify_view
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.sources.delta_rs_log import DeltaRsLog
+from viewkeeper.sources.spark_log import SparkLog
+from viewkeeper.sources.table_log import TableLog
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.parse_statement import parse_statement, parse_text
 from viewkeeper.sql.script import Fragment, split_script
@@ -65,7 +67,8 @@ from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.delta_store import DeltaStore
 from viewkeeper.storage.layout import Layout
 from viewkeeper.storage.records import HistoryEntry
-from viewkeeper.storage.warehouse_state import WarehouseState
+from viewkeeper.storage.spark_store import SparkStore
+from viewkeeper.storage.warehouse_state import Store, WarehouseState
 
 
 class Warehouse:
@@ -87,10 +90,13 @@ class Warehouse:
     ) -> None:
         layout = Layout.at(path)
         options = dict(storage_options) if storage_options else None
-        store = DeltaStore(layout, options)
-        self._workspace = Workspace(
-            layout, WarehouseState(store), DeltaRsLog(options), Sessions(spark), on_progress
-        )
+        sessions = Sessions(spark)
+        store: Store = DeltaStore(layout, options)
+        log: TableLog = DeltaRsLog(options)
+        if layout.needs_spark:
+            store = SparkStore(layout, lambda: sessions.own)
+            log = SparkLog(lambda: sessions.own)
+        self._workspace = Workspace(layout, WarehouseState(store), log, sessions, on_progress)
         if not store.exists():
             if not create:
                 raise NotAWarehouseError(

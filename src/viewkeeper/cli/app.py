@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +27,7 @@ WarehouseOption = Annotated[
     ),
 ]
 SparkOption = Annotated[
-    Optional[str],  # noqa: UP045  typer reads the annotation at run time, on Python 3.10 too
+    str | None,
     typer.Option(
         "--spark", envvar="VIEWKEEPER_SPARK", help="spark://… or sc://…; without it Spark runs locally."
     ),
@@ -55,10 +55,10 @@ def init(
 @app.command()
 def sql(
     warehouse: WarehouseOption,
-    execute: Annotated[Optional[str], typer.Option("--execute", "-e", help="Statements to run.")] = None,  # noqa: UP045
+    execute: Annotated[str | None, typer.Option("--execute", "-e", help="Statements to run.")] = None,
     file: Annotated[
-        Optional[Path], typer.Option("--file", "-f", help="A script to run; - reads standard input.")
-    ] = None,  # noqa: UP045
+        Path | None, typer.Option("--file", "-f", help="A script to run; - reads standard input.")
+    ] = None,
     spark: SparkOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,7 +102,7 @@ def plan(
 @app.command()
 def refresh(
     warehouse: WarehouseOption,
-    views: Annotated[Optional[list[str]], typer.Argument(help="The views; none means all.")] = None,  # noqa: UP045
+    views: Annotated[list[str] | None, typer.Argument(help="The views; none means all.")] = None,
     spark: SparkOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -115,7 +115,7 @@ def refresh(
 @app.command()
 def verify(
     warehouse: WarehouseOption,
-    views: Annotated[Optional[list[str]], typer.Argument(help="The views; none means all.")] = None,  # noqa: UP045
+    views: Annotated[list[str] | None, typer.Argument(help="The views; none means all.")] = None,
     spark: SparkOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,7 +146,7 @@ def status(warehouse: WarehouseOption, as_json: JsonOption = False) -> None:
 @app.command()
 def history(
     warehouse: WarehouseOption,
-    view: Annotated[Optional[str], typer.Argument(help="One view; without it all.")] = None,  # noqa: UP045
+    view: Annotated[str | None, typer.Argument(help="One view; without it all.")] = None,
     last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many entries.")] = 20,
     as_json: JsonOption = False,
 ) -> None:

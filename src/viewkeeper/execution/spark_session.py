@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import EnvironmentProblem, SparkUnavailableError
-from viewkeeper.execution.jars import fetch_jars, find_jars
 
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -143,6 +142,8 @@ class Sessions:
 
     def stop(self) -> None:
         """Stop what we started; a session handed in stays as it is."""
+        if self._own is not None and is_connect(self._own):
+            _close_client(self._own)
         if self._user is not None and (self._given is None or isinstance(self._given, str)):
             with contextlib.suppress(Exception):
                 self._user.stop()
@@ -167,16 +168,15 @@ def _open(given: Any) -> Any:
 
 def embedded_session(master: str = "local[*]") -> Any:
     """A session of our own making, tuned for small changes."""
-    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise SparkUnavailableError(
-            "Spark needs Java, and there is none.", "install Java 17 or newer, or set JAVA_HOME."
-        )
     from pyspark.sql import SparkSession
+
+    from viewkeeper.execution.jars import check_java, fetch_jars, find_jars
 
     active = SparkSession.getActiveSession()
     if active is not None:
         _require_delta(active)
         return active
+    check_java()
     jars = find_jars() or fetch_jars()
     builder = SparkSession.builder.master(master).appName("viewkeeper")
     settings = {
@@ -184,6 +184,7 @@ def embedded_session(master: str = "local[*]") -> Any:
         **SMALL_WORK_SETTINGS,
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "viewkeeper-spark-warehouse"),
+        "spark.pyspark.python": sys.executable,
         "spark.driver.memory": os.environ.get("VIEWKEEPER_DRIVER_MEMORY", "2g"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={files('viewkeeper.execution') / 'log4j2.properties'}",
     }
@@ -208,6 +209,7 @@ def _connect(url: str) -> Any:
         from pyspark.sql.connect.session import SparkSession
 
         session = SparkSession.builder.remote(url).create()
+        _give_up_sooner(session)
         session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
         raise SparkUnavailableError(
@@ -233,7 +235,26 @@ def is_connect(session: Any) -> bool:
 
 
 def _another_session(session: Any) -> Any:
-    return session.cloneSession() if is_connect(session) else session.newSession()
+    if not is_connect(session):
+        return session.newSession()
+    another = session.cloneSession()
+    _give_up_sooner(another)
+    return another
+
+
+def _give_up_sooner(session: Any) -> None:
+    """A Connect client waits ten minutes for a dead server by default; a quarter of a minute will do."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=5)])
+
+
+def _close_client(session: Any) -> None:
+    """End a cloned Connect session; PySpark's own stop() does not know clones."""
+    with contextlib.suppress(Exception):
+        session.client.release_session()
+    with contextlib.suppress(Exception):
+        session.client.close()
 
 
 def _forget_dead_gateway() -> None:

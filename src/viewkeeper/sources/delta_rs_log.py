@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
 
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
@@ -25,8 +28,10 @@ class DeltaRsLog:
     def row_count(self, address: str) -> int:
         table = self._open(address)
         with storage_failures(f"the Delta table at {address}"):
-            actions = pa.table(table.get_add_actions(flatten=True))
-            return sum(count or 0 for count in actions.column("num_records").to_pylist())
+            counted = (
+                QueryBuilder().register("counted", table).execute("SELECT COUNT(*) AS rows FROM counted")
+            )
+            return int(pa.table(counted).column("rows")[0].as_py())
 
     def version(self, address: str) -> int:
         return self._open(address).version()
@@ -36,17 +41,11 @@ class DeltaRsLog:
         with storage_failures(f"the Delta table at {address}"):
             columns = columns_of_schema(table.schema().to_json())
             feed = table.metadata().configuration.get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns, feed == "true")
+        return TableShape(columns, feed.lower() == "true")
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         table = self._open(address)
-        missing = table.version() - version
-        if missing <= 0:
-            return []
-        with storage_failures(f"the Delta table at {address}"):
-            history = table.history(limit=missing)
-        commits = [Commit.of(e["version"], e.get("operation"), e.get("userMetadata")) for e in history]
-        return sorted((c for c in commits if c.version > version), key=lambda commit: commit.version)
+        return self._commits(address, version + 1, table.version())
 
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:
         if not self.exists(address):
@@ -55,16 +54,29 @@ class DeltaRsLog:
         with storage_failures(f"the Delta table at {address}"):
             actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
             mine = [action for action in actions if action[f"partition.{CHANGE_EPOCH}"] == epoch]
-            if not mine and not any(c.epoch == epoch for c in self._last_commits(table)):
-                return None
+            if any(action["num_records"] is None for action in mine):
+                return self._counted_change_set(table, epoch)
+        last = table.version()
+        if not mine and not any(c.epoch == epoch for c in self._commits(address, last - 19, last)):
+            return None
         inserted = sum(a["num_records"] for a in mine if a[f"partition.{CHANGE_KIND}"] == INSERTED)
         return inserted, sum(action["num_records"] for action in mine) - inserted
 
-    def _last_commits(self, table: DeltaTable) -> list[Commit]:
-        return [
-            Commit.of(e["version"], e.get("operation"), e.get("userMetadata"))
-            for e in table.history(limit=20)
-        ]
+    def _counted_change_set(self, table: DeltaTable, epoch: int) -> tuple[int, int]:
+        """For change sets written in a session that collects no statistics."""
+        changes = pa.table(table.scan([CHANGE_KIND], f"{CHANGE_EPOCH} = {epoch:d}"))
+        kinds = changes.column(CHANGE_KIND).to_pylist()
+        return kinds.count(INSERTED), len(kinds) - kinds.count(INSERTED)
+
+    def _commits(self, address: str, first: int, last: int) -> list[Commit]:
+        """The commits from one version to another, read from the log.
+
+        Not by `DeltaTable.history`: it only counts backwards from the version it was opened at, so that every
+        commit without commitInfo, and every commit made meanwhile, gives all older ones a wrong version.
+        """
+        with storage_failures(f"the Delta table at {address}"):
+            log = DeltaStorageHandler(address, self._options)
+            return [_read_commit(log, version) for version in range(max(first, 0), last + 1)]
 
     def _open(self, address: str) -> DeltaTable:
         try:
@@ -75,3 +87,14 @@ class DeltaRsLog:
                 f"there is no Delta table at {address}.",
                 "check the address, or restore the folder from a backup.",
             ) from None
+
+
+def _read_commit(log: DeltaStorageHandler, version: int) -> Commit:
+    try:
+        with log.open_input_file(f"_delta_log/{version:020}.json") as stream:
+            lines = stream.read().decode().splitlines()
+    except FileNotFoundError:
+        return Commit.of(version, None, None)
+    actions = (json.loads(line) for line in lines if '"commitInfo"' in line)
+    information: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    return Commit.of(version, information.get("operation"), information.get("userMetadata"))

@@ -26,10 +26,9 @@ HARMLESS_OPERATIONS = frozenset(
         "CHANGE COLUMN",
         "ADD CONSTRAINT",
         "DROP CONSTRAINT",
-        "FSCK",
     }
 )
-"""Operations that change no row."""
+"""Operations that change no row. FSCK is none of them: it drops the rows of lost files."""
 
 _MARKER = re.compile(r"viewkeeper epoch (\d+)")
 
@@ -75,13 +74,16 @@ class TableLog(Protocol):
     def version(self, address: str) -> int: ...
 
     def row_count(self, address: str) -> int:
-        """How many rows the newest version holds, by its statistics."""
+        """How many rows the newest version holds."""
         ...
 
     def shape(self, address: str) -> TableShape: ...
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
-        """The commits after a version, oldest first."""
+        """The commits after a version, oldest first, without a gap.
+
+        A commit that says nothing of itself, or whose log file is gone, has the operation UNKNOWN.
+        """
         ...
 
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:

@@ -6,8 +6,8 @@ created (`viewkeeper.execution.analysis`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import sqlglot
@@ -17,7 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, UserError
-from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.names import QualifiedName, did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
 from viewkeeper.sql.script import Fragment
 from viewkeeper.sql.types import DataType
@@ -59,6 +59,16 @@ class BoundQuery:
         """The user's own text over other relations."""
         return substitute(self.parsed, lambda reference: _relation(relation_for(self.input_of(reference))))
 
+
+_WITHOUT_PARENTHESES = {
+    "user",
+    "current_user",
+    "session_user",
+    "current_catalog",
+    "current_database",
+    "current_schema",
+} | {"localtimestamp", "grouping__id"}
+"""Functions that Spark knows without parentheses too."""
 
 Resolver = Callable[[QualifiedName], Input | None]
 
@@ -131,11 +141,15 @@ def _relation(name: str) -> exp.Expr:
 def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
     """The query with every column qualified, the names of its columns, and the columns that did not bind."""
     substituted = bound.text_over(lambda found: found.relation)
+    # Quoted, because sqlglot parses the names of a schema.
     schema: dict[str, object] = {
-        found.relation: {column.name: str(column.data_type) for column in found.columns}
+        quote(found.relation): {quote(column.name): str(column.data_type) for column in found.columns}
         for found in bound.inputs
     }
-    tree = sqlglot.parse_one(substituted.text, dialect="spark")
+    try:
+        tree = sqlglot.parse_one(substituted.text, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return "", (), [UnsupportedError("the query is not understood.", "write it in standard Spark SQL.")]
     try:
         qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
@@ -149,63 +163,75 @@ def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
 
 def _unbound(message: str, tree: exp.Expr, substituted: Substitution, bound: BoundQuery) -> UserError:
     """What sqlglot's own refusal means, at the place in the user's text."""
-    named = re.search(r"(?:Unknown column: |Column ')([^'. ]+)", message)
-    for column in tree.find_all(exp.Column):
-        if named is not None and column.name == named[1] and "start" in column.this.meta:
-            everything = sorted({c.name for found in bound.inputs for c in found.columns})
-            return _unknown_column(column, everything, substituted)
+    columns_of = _columns_by_relation(bound)
+    with suppress(OptimizeError):
+        for scope in traverse_scope(tree):
+            visible = _visible_columns(scope, columns_of)
+            for column in scope.columns:
+                known = visible.get(column.table.lower())
+                if column.table and known is not None and not _has(known, column.name):
+                    return _unknown_column(column, known, substituted)
     return InvalidStatementError(f"the names of the query do not bind: {message.rstrip('.')}.")
 
 
 def _unknown_columns(qualified: exp.Expr, substituted: Substitution, bound: BoundQuery) -> list[UserError]:
-    columns_of = {found.relation.lower(): [c.name for c in found.columns] for found in bound.inputs}
-    problems: list[UserError] = []
+    columns_of = _columns_by_relation(bound)
+    # A column of a subquery that binds nowhere is seen in the scopes around it too: one problem, all names.
+    missing: dict[int, tuple[exp.Column, list[str]]] = {}
     for scope in traverse_scope(qualified):
+        if scope.pivots:
+            continue
         visible = _visible_columns(scope, columns_of)
+        everything = sorted({name for names in visible.values() for name in names or ()})
         for column in scope.columns:
-            known = visible.get(column.table.lower()) if column.table else None
-            missing = (
-                _is_unbound(column, scope, visible)
-                if not column.table
-                else known is not None and column.name.lower() not in {name.lower() for name in known}
-            )
-            if missing:
-                candidates = (
-                    known if known else sorted({n for names in visible.values() for n in names or ()})
-                )
-                problems.append(_unknown_column(column, candidates, substituted))
-    return problems
+            known = visible.get(column.table.lower()) if column.table else everything
+            if known is None or (
+                _has(known, column.name) if column.table else not _is_unbound(column, scope, visible)
+            ):
+                continue
+            _, candidates = missing.setdefault(id(column), (column, []))
+            candidates += [name for name in known if name not in candidates]
+    return [_unknown_column(column, candidates, substituted) for column, candidates in missing.values()]
+
+
+def _columns_by_relation(bound: BoundQuery) -> dict[str, list[str]]:
+    return {found.relation.lower(): [c.name for c in found.columns] for found in bound.inputs}
+
+
+def _has(names: list[str], name: str) -> bool:
+    return name.lower() in {each.lower() for each in names}
 
 
 def _visible_columns(scope: Scope, columns_of: dict[str, list[str]]) -> dict[str, list[str] | None]:
     """The columns of each source of a scope; None where they are not known."""
     visible: dict[str, list[str] | None] = {}
     for alias, source in scope.sources.items():
+        names: list[str] | None
         if isinstance(source, exp.Table):
-            visible[alias.lower()] = columns_of.get(source.name.lower())
+            names = source.alias_column_names or columns_of.get(source.name.lower())
         elif isinstance(source.expression, exp.Query):
-            visible[alias.lower()] = list(source.expression.named_selects)
+            names = list(source.expression.named_selects)
         else:
-            visible[alias.lower()] = None
+            names = source.expression.alias_column_names or None
+        visible[alias.lower()] = None if names is None or "*" in names else names
     return visible
 
 
 def _is_unbound(column: exp.Column, scope: Scope, visible: dict[str, list[str] | None]) -> bool:
     """An unqualified column that is neither an alias of the select list nor of an opaque source."""
-    if None in visible.values() or scope.pivots:
+    if None in visible.values() or column.name.lower() in _WITHOUT_PARENTHESES:
         return False
     expression = scope.expression
     if not isinstance(expression, exp.Query):
         return True
     in_select_list = any(column is node for item in expression.selects for node in item.find_all(exp.Column))
-    return in_select_list or column.name.lower() not in {name.lower() for name in expression.named_selects}
+    return in_select_list or not _has(expression.named_selects, column.name)
 
 
 def _unknown_column(column: exp.Column, candidates: list[str], substituted: Substitution) -> UnknownNameError:
-    owners = [name for name in candidates if name.lower() == column.name.lower()]
     meta = column.this.meta
     location = substituted.locate(meta["start"], meta["end"] + 1) if "start" in meta else None
-    if owners:
+    if _has(candidates, column.name):
         return UnknownNameError(
             f"the column {column.name} is ambiguous here: several tables have it.",
             f"write the table's name before it, e.g. t.{column.name}.",

@@ -59,7 +59,7 @@ def parse_statement(fragment: Fragment) -> Statement:
         return Query(fragment)
     if verb in _CHANGE_VERBS:
         return ChangeData(verb, fragment)
-    if verb not in _READERS:
+    if verb not in _READERS or not reader.sees(verb):
         known = [*_READERS, *_CHANGE_VERBS, "SELECT", "WITH"]
         raise SqlSyntaxError(
             f"{first.text} does not start a statement that Viewkeeper knows.",

@@ -9,6 +9,7 @@ from viewkeeper.sql.statements import ColumnDefinition, Constraint, ForeignKey, 
 from viewkeeper.sql.token_reader import TokenReader
 from viewkeeper.sql.types import read_type
 
+_NAMED_ON_A_COLUMN = (("PRIMARY", "KEY"), ("UNIQUE",), ("REFERENCES",), ("NOT", "NULL"), ("CHECK",))
 _AFTER_DEFAULT = (",", "NOT NULL", "NULL", "PRIMARY KEY", "UNIQUE", "REFERENCES", "COMMENT", "CONSTRAINT")
 
 
@@ -47,6 +48,7 @@ def starts_constraint(reader: TokenReader) -> bool:
         or reader.sees("FOREIGN", "KEY")
         or reader.sees("UNIQUE", "(")
         or reader.sees("UNIQUE", "KEY")
+        or reader.sees("CHECK", "(")
     )
 
 
@@ -91,7 +93,10 @@ def _read_column(reader: TokenReader, elements: TableElements) -> None:
     while True:
         if reader.take("CONSTRAINT"):
             constraint_name = reader.identifier("the constraint's name")
-        elif reader.take("NOT", "NULL"):
+            if not any(reader.sees(*words) for words in _NAMED_ON_A_COLUMN):
+                raise reader.error("PRIMARY KEY, UNIQUE, REFERENCES or NOT NULL is expected here.")
+            continue
+        if reader.take("NOT", "NULL"):
             column = replace(column, nullable=False)
         elif reader.take("NULL"):
             column = replace(column, nullable=True)
@@ -108,6 +113,8 @@ def _read_column(reader: TokenReader, elements: TableElements) -> None:
             column = replace(column, default=reader.text_until(*_AFTER_DEFAULT).text)
         elif reader.take("COMMENT"):
             column = replace(column, comment=reader.string("the comment"))
+        elif reader.sees("CHECK"):
+            read_constraint(reader)
         elif reader.sees("GENERATED"):
             raise SqlSyntaxError(
                 "generated columns are not supported in base tables.",
@@ -116,4 +123,5 @@ def _read_column(reader: TokenReader, elements: TableElements) -> None:
             )
         else:
             break
+        constraint_name = None
     elements.columns.append(column)

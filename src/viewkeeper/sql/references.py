@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.errors import Location, SqlSyntaxError, UnsupportedError
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName, quote
@@ -21,7 +21,10 @@ from viewkeeper.sql.script import Fragment
 
 @dataclass(frozen=True)
 class Reference:
-    """One place where the text names a table. `start` and `end` span the name and its time travel."""
+    """One place where the text names a table. `start` and `end` span the name and its time travel.
+
+    `alias_at` is where an alias may be written: after a TABLESAMPLE clause, else right after `end`.
+    """
 
     name: QualifiedName
     start: int
@@ -31,6 +34,7 @@ class Reference:
     is_target: bool
     epoch: int | None = None
     time_travel: str | None = None
+    alias_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,18 +64,18 @@ class Substitution:
 
     def locate(self, start: int, end: int) -> Location:
         """The place in the user's text of a stretch of the rewritten text."""
-        return self.fragment.locate(
-            self._original(start), max(self._original(end), self._original(start) + 1)
-        )
+        first = self._original(start)
+        return self.fragment.locate(first, max(self._original(end, is_end=True), first + 1))
 
-    def _original(self, position: int) -> int:
+    def _original(self, position: int, is_end: bool = False) -> int:
+        """Inside a replacement, the start (or the end) of what was replaced."""
         shift = 0
         for start, end, replacement in self.edits:
             new_start = start + shift
-            if position < new_start:
+            if position < new_start or (is_end and position == new_start):
                 break
             if position < new_start + len(replacement):
-                return start
+                return end if is_end else start
             shift += len(replacement) - (end - start)
         return position - shift
 
@@ -87,22 +91,31 @@ def parse_query(fragment: Fragment) -> ParsedText:
     try:
         tree = sqlglot.parse_one(blanked, dialect="spark")
     except ParseError as error:
-        raise _syntax_error(fragment, error) from None
+        raise _syntax_error(fragment, blanked, error) from None
+    except RecursionError:
+        raise UnsupportedError(
+            "this SQL is nested too deeply.",
+            "split it into views, or write it with fewer parentheses.",
+            fragment.locate(0, len(fragment.text)),
+        ) from None
     if isinstance(tree, exp.Command):
         raise UnsupportedError(
             "this SQL is not understood by Viewkeeper.",
             "write it in standard Spark SQL.",
             fragment.locate(0, len(fragment.text)),
         )
-    targets = _target_tables(tree)
+    target = _target_table(tree)
     tokens = Fragment.whole(blanked).tokens()
     references = []
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier) or _names_a_cte(table):
+        is_target = table is target
+        if not isinstance(table.this, (exp.Identifier, exp.Dot)) or table.find_ancestor(exp.Hint):
             continue
-        references.append(_reference(fragment, table, tokens, epochs, table in targets))
+        if is_target or not _names_a_cte(table):
+            references.append(_reference(fragment, table, tokens, epochs, is_target))
     references.sort(key=lambda reference: reference.start)
-    return ParsedText(fragment, tree, tuple(references), _schema_qualifiers(tree))
+    _refuse_stray_epochs(fragment, epochs, references)
+    return ParsedText(fragment, tree, tuple(references), _schema_qualifiers(tree, references))
 
 
 def substitute(parsed: ParsedText, relation_for: Callable[[Reference], exp.Expr]) -> Substitution:
@@ -110,8 +123,13 @@ def substitute(parsed: ParsedText, relation_for: Callable[[Reference], exp.Expr]
     edits: list[tuple[int, int, str]] = []
     for reference in parsed.references:
         relation = relation_for(reference).sql(dialect="spark")
+        alias = ""
         if reference.takes_alias and not reference.has_alias:
-            relation += " AS " + quote(reference.name.name)
+            alias = " AS " + quote(reference.name.name)
+        if reference.alias_at == reference.end:
+            relation += alias
+        elif alias:
+            edits.append((reference.alias_at, reference.alias_at, alias))
         edits.append((reference.start, reference.end, relation))
     edits.extend((start, end, "") for start, end in parsed.schema_qualifiers)
     edits.sort()
@@ -122,13 +140,18 @@ def substitute(parsed: ParsedText, relation_for: Callable[[Reference], exp.Expr]
     return Substitution("".join([*pieces, text[at:]]), parsed.fragment, tuple(edits))
 
 
-def _syntax_error(fragment: Fragment, error: ParseError) -> SqlSyntaxError:
+def _syntax_error(fragment: Fragment, parsed: str, error: ParseError) -> SqlSyntaxError:
+    """sqlglot's refusal of `parsed`, which has the length of the fragment's text."""
     details = error.errors[0] if error.errors else {}
     highlight = str(details.get("highlight") or "")
     before = str(details.get("start_context") or "")
-    start = fragment.text.find(before + highlight) + len(before) if before or highlight else 0
+    lines = parsed.split("\n")[: int(details.get("line") or 1) - 1]
+    start = sum(len(line) + 1 for line in lines) + int(details.get("col") or 0) - len(highlight)
+    if start < 0 or not parsed.startswith(highlight, start):
+        start = parsed.find(before + highlight) + len(before)
     start = min(start, max(0, len(fragment.text) - 1))
     description = str(details.get("description") or "the text cannot be parsed").rstrip(".")
+    description = description.split(" but got <Token")[0]
     if "<class" in description:
         description = "something is missing"
     return SqlSyntaxError(
@@ -146,7 +169,7 @@ def _blank_epoch_clauses(fragment: Fragment) -> tuple[str, dict[int, tuple[int, 
         number = tokens[at + 3]
         if words != ["AS", "OF", "EPOCH"]:
             continue
-        if not number.text.isdigit():
+        if not number.text.isdecimal():
             raise SqlSyntaxError(
                 "AS OF EPOCH takes the number of an epoch.",
                 "DESCRIBE HISTORY of the view lists its epochs.",
@@ -158,7 +181,21 @@ def _blank_epoch_clauses(fragment: Fragment) -> tuple[str, dict[int, tuple[int, 
     return text, epochs
 
 
-def _target_tables(tree: exp.Expr) -> list[exp.Table]:
+def _refuse_stray_epochs(
+    fragment: Fragment, epochs: dict[int, tuple[int, int]], references: list[Reference]
+) -> None:
+    """`AS OF EPOCH n` after anything but the name of a table or view would be lost."""
+    used = {reference.end for reference in references if reference.epoch is not None}
+    for name_end, (_, end) in epochs.items():
+        if end not in used:
+            raise SqlSyntaxError(
+                "AS OF EPOCH does not follow the name of a view here.",
+                "write it right after the view's name: FROM v AS OF EPOCH 3 AS x.",
+                fragment.locate(end - len(fragment.text[name_end:end].lstrip()), end),
+            )
+
+
+def _target_table(tree: exp.Expr) -> exp.Table | None:
     """The table that an INSERT, UPDATE, DELETE, MERGE or TRUNCATE writes."""
     written: object = None
     if isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
@@ -167,7 +204,7 @@ def _target_tables(tree: exp.Expr) -> list[exp.Table]:
         written = tree.expressions[0]
     if isinstance(written, exp.Schema):
         written = written.this
-    return [written] if isinstance(written, exp.Table) else []
+    return written if isinstance(written, exp.Table) else None
 
 
 def _names_a_cte(table: exp.Table) -> bool:
@@ -185,6 +222,8 @@ def _names_a_cte(table: exp.Table) -> bool:
                     break
                 if cte.alias.lower() == name:
                     return True
+                if cte is inside:
+                    break
         if isinstance(node, exp.CTE):
             inside = node
         node = node.parent
@@ -212,12 +251,10 @@ def _reference(
     if end in epochs:
         epoch, end = epochs[end]
     elif table.args.get("version") or table.args.get("when"):
-        time_travel_end = _end_of_time_travel(fragment, tokens, end)
+        time_travel_end = _end_of_time_travel(fragment, table, tokens, end)
         time_travel = fragment.text[end:time_travel_end].strip()
         end = time_travel_end
-    takes_alias = not (is_target and not isinstance(table.parent, (exp.Update, exp.Delete, exp.Merge)))
-    if table.args.get("sample"):
-        takes_alias = False
+    takes_alias = not isinstance(table.parent, (exp.Insert, exp.Schema, exp.TruncateTable))
     return Reference(
         QualifiedName(schema, parts[-1].name),
         start,
@@ -227,34 +264,48 @@ def _reference(
         is_target,
         epoch,
         time_travel,
+        _end_of_sample(tokens, end) if table.args.get("sample") else end,
     )
 
 
-def _end_of_time_travel(fragment: Fragment, tokens: list[Token], name_end: int) -> int:
+def _end_of_sample(tokens: list[Token], name_end: int) -> int:
+    """Where `TABLESAMPLE (…) [REPEATABLE (…)]`, written right after the name, ends."""
+    end, depth = name_end, 0
+    for token in tokens:
+        if token.start < name_end:
+            continue
+        if depth == 0 and token.text.upper() not in ("TABLESAMPLE", "REPEATABLE", "("):
+            break
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        end = token.end + 1
+    return end
+
+
+def _end_of_time_travel(fragment: Fragment, table: exp.Table, tokens: list[Token], name_end: int) -> int:
     """Where `[FOR] VERSION|TIMESTAMP AS OF literal`, written right after the name, ends."""
-    following = [token for token in tokens if token.start >= name_end][:5]
+    version = table.args.get("version")
+    is_literal = isinstance(version, exp.Version) and isinstance(version.expression, exp.Literal)
+    first, *_ = following = [token for token in tokens if token.start >= name_end][:5]
     if following and following[0].text.upper() == "FOR":
         following = following[1:]
-    if len(following) >= 4 and [token.text.upper() for token in following[1:3]] == ["AS", "OF"]:
+    words = [token.text.upper() for token in following[1:3]]
+    if is_literal and len(following) >= 4 and words == ["AS", "OF"]:
         return following[3].end + 1
     raise UnsupportedError(
         "time travel takes a literal here.",
         "write VERSION AS OF 3 or TIMESTAMP AS OF '2024-01-31 12:00:00' right after the table's name.",
-        fragment.locate(name_end, name_end + 1),
+        fragment.locate_token(first),
     )
 
 
-def _schema_qualifiers(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
+def _schema_qualifiers(tree: exp.Expr, references: list[Reference]) -> tuple[tuple[int, int], ...]:
     """The `sales.` of columns written sales.orders.amount: an alias has no schema."""
+    tables = {reference.name.key for reference in references}
     spans = []
     for column in tree.find_all(exp.Column):
-        schema, table = column.args.get("db"), column.args.get("table")
-        if schema is not None and table is not None and "start" in schema.meta and "start" in table.meta:
-            known = {reference_schema.lower() for reference_schema in _table_schemas(tree)}
-            if schema.name.lower() in known:
-                spans.append((schema.meta["start"], table.meta["start"]))
+        parts = column.parts
+        if len(parts) < 3 or "start" not in parts[0].meta or column.find_ancestor(exp.Hint):
+            continue
+        if QualifiedName(parts[0].name, parts[1].name).key in tables:
+            spans.append((parts[0].meta["start"], parts[1].meta["start"]))
     return tuple(spans)
-
-
-def _table_schemas(tree: exp.Expr) -> set[str]:
-    return {table.db for table in tree.find_all(exp.Table) if table.db}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +25,7 @@ class _Words(Spark.Tokenizer):
 
 
 _TOKENIZER = _Words(dialect="spark")
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,17 @@ class Fragment:
         >>> [token.text for token in Fragment.whole("SELECT 1 -- one").tokens()]
         ['SELECT', '1']
         """
+        text = " " + self.text[1:] if self.text.startswith(_BYTE_ORDER_MARK) else self.text
         try:
-            return list(_TOKENIZER.tokenize(self.text))
+            return list(_TOKENIZER.tokenize(text))
         except TokenError:
-            start = _start_of_unclosed_literal(self.text)
+            start = _start_of_unclosed_literal(text)
+            if start is None:
+                raise SqlSyntaxError(
+                    "a hexadecimal literal holds something else than the digits 0 to 9 and A to F.",
+                    "write it like X'1F2C'.",
+                    self.locate(0, len(text)),
+                ) from None
             raise SqlSyntaxError(
                 "a string, quoted name or comment is opened here and never closed.",
                 "close it with the same quote.",
@@ -69,7 +78,7 @@ class Fragment:
             ) from None
 
 
-def _start_of_unclosed_literal(text: str) -> int:
+def _start_of_unclosed_literal(text: str) -> int | None:
     """Where the quote or comment that swallows the end of the text begins."""
     at, length = 0, len(text)
     while at < length:
@@ -77,21 +86,46 @@ def _start_of_unclosed_literal(text: str) -> int:
             newline = text.find("\n", at)
             at = length if newline == -1 else newline + 1
         elif text.startswith("/*", at):
-            end = text.find("*/", at + 2)
-            if end == -1:
+            end = _end_of_comment(text, at)
+            if end is None:
                 return at
-            at = end + 2
+            at = end
         elif text[at] in "'\"`":
-            quote, opened = text[at], at
-            at += 1
-            while at < length and text[at] != quote:
-                at += 2 if text[at] == "\\" and quote != "`" else 1
-            if at >= length:
-                return opened
-            at += 1
+            end = _end_of_literal(text, at)
+            if end is None:
+                return at
+            at = end
         else:
             at += 1
-    return max(0, length - 1)
+    return None
+
+
+def _end_of_comment(text: str, opened: int) -> int | None:
+    """Just after the `*/` of a comment; comments nest."""
+    depth, at = 1, opened + 2
+    while at < len(text):
+        step = {"/*": 1, "*/": -1}.get(text[at : at + 2], 0)
+        depth += step
+        at += 2 if step else 1
+        if depth == 0:
+            return at
+    return None
+
+
+def _end_of_literal(text: str, opened: int) -> int | None:
+    """Just after the closing quote; a quote is escaped by doubling it or, in strings, by a backslash."""
+    quote = text[opened]
+    is_raw = quote != "`" and re.search(r"(?<!\w)[rR]\Z", text[max(0, opened - 2) : opened]) is not None
+    at = opened + 1
+    while at < len(text):
+        is_escape = text.startswith(quote * 2, at) or (text[at] == "\\" and quote != "`")
+        if is_escape and not is_raw:
+            at += 2
+        elif text[at] == quote:
+            return at + 1
+        else:
+            at += 1
+    return None
 
 
 def split_script(text: str) -> Iterator[Fragment]:

@@ -79,7 +79,7 @@ class TokenReader:
 
     def identifier(self, what: str = "a name") -> str:
         token = self.peek()
-        if token is None or token.token_type in _NOT_A_NAME:
+        if token is None or token.token_type in _NOT_A_NAME or not self._is_name(token):
             raise self.error(f"{what} is expected here.")
         self._at += 1
         return token.text
@@ -101,13 +101,14 @@ class TokenReader:
         text = token.text
         while (following := self.peek()) is not None and following.token_type == TokenType.STRING:
             glued = following.start == self.previous().end + 1
-            text += ("'" if glued else "") + following.text
+            mark, opening = (self.fragment.text[at] for at in (self.previous().end, following.start))
+            text += (mark if glued and mark == opening else "") + following.text
             self._at += 1
         return text
 
     def whole_number(self, what: str) -> int:
         token = self.peek()
-        if token is None or token.token_type != TokenType.NUMBER or not token.text.isdigit():
+        if token is None or token.token_type != TokenType.NUMBER or not token.text.isdecimal():
             raise self.error(f"{what}, a whole number, is expected here.")
         self._at += 1
         return int(token.text)
@@ -135,19 +136,36 @@ class TokenReader:
         if first is None:
             raise self.error("an expression is expected here.")
         while (token := self.peek()) is not None:
-            if depth == 0 and (token.text == ")" or any(self.sees(*stop.split()) for stop in stops)):
+            is_stop = any(self.sees(*stop.split()) for stop in stops) and not self._is_null_operand()
+            if depth == 0 and (token.token_type == TokenType.R_PAREN or is_stop):
                 break
-            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
             self._at += 1
         last = self.previous()
         if last.start < first.start:
             raise self.error("an expression is expected here.")
         return self.fragment.slice(first.start, last.end + 1)
 
+    def _is_null_operand(self) -> bool:
+        """Whether NULL here belongs to an expression: DEFAULT NULL, x IS NOT NULL, CASE … THEN NULL."""
+        previous = self.previous()
+        before = "" if self._is_quoted(previous) else previous.text.upper()
+        if self.sees("NOT", "NULL"):
+            return before == "IS"
+        return self.sees("NULL") and before in ("DEFAULT", "IS", "NOT", "THEN", "ELSE")
+
     def error(self, message: str, hint: str = "") -> SqlSyntaxError:
         token = self.peek()
         where = self.fragment.locate_end() if token is None else self.fragment.locate_token(token)
         return SqlSyntaxError(message, hint, where)
+
+    def _is_name(self, token: Token) -> bool:
+        """A quoted name that is not empty, or a word: operators and brackets are tokens too."""
+        if self._is_quoted(token):
+            return bool(token.text)
+        written = self.fragment.text[token.start : token.end + 1]
+        is_word = token.token_type == TokenType.VAR or token.text.replace("_", "a").isalnum()
+        return is_word and written == token.text
 
     def _is_quoted(self, token: Token) -> bool:
         return token.token_type == TokenType.STRING or self.fragment.text[token.start] == "`"

@@ -114,7 +114,8 @@ def read_type(reader: TokenReader) -> DataType:
 
 def _read(reader: TokenReader) -> tuple[DataType, int]:
     """A type, and how many closing brackets too many the last token had: `>>` is one token."""
-    token = reader.next_token()
+    reader.identifier("a column type")
+    token = reader.previous()
     where = reader.fragment.locate_token(token)
     written = token.text.upper()
     name = _SYNONYMS.get(written, written)
@@ -184,9 +185,10 @@ def _read_struct(reader: TokenReader) -> tuple[DataType, int]:
 def _close(reader: TokenReader, surplus: int) -> int:
     if surplus:
         return surplus - 1
-    token = reader.next_token()
-    if not token.text or set(token.text) != {">"}:
+    token = reader.peek()
+    if token is None or set(token.text) != {">"}:
         raise reader.error("> is expected here.")
+    reader.next_token()
     return len(token.text) - 1
 
 
@@ -196,9 +198,15 @@ def from_delta(schema_type: Any, metadata: dict[str, Any] | None = None) -> Data
     >>> print(from_delta({"type": "array", "elementType": "decimal(5,1)", "containsNull": True}))
     ARRAY<DECIMAL(5,1)>
     """
-    fixed_length = (metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING")
+    metadata = metadata or {}
+    if "__COLLATIONS" in metadata:
+        raise UnsupportedError(
+            "Delta tables cannot store collated strings.", "write … COLLATE UTF8_BINARY in the query."
+        )
+    # Of a whole column: Spark writes array<varchar(3)> here, and plain strings into the type itself.
+    fixed_length = metadata.get("__CHAR_VARCHAR_TYPE_STRING")
     if fixed_length:
-        return Simple(str(fixed_length).upper())
+        return read_type_text(str(fixed_length))
     if isinstance(schema_type, str):
         if schema_type.startswith("decimal"):
             return Simple(schema_type.upper())
@@ -214,7 +222,9 @@ def from_delta(schema_type: Any, metadata: dict[str, Any] | None = None) -> Data
         case "map":
             return Map(from_delta(schema_type["keyType"]), from_delta(schema_type["valueType"]))
         case "struct":
-            return Struct(tuple((f["name"], from_delta(f["type"])) for f in schema_type["fields"]))
+            return Struct(
+                tuple((f["name"], from_delta(f["type"], f.get("metadata"))) for f in schema_type["fields"])
+            )
         case other:
             raise UnsupportedError(f"Delta tables cannot store the type {other}.")
 

@@ -58,7 +58,7 @@ class Catalogue:
         ]
 
     def views_below(self, view_ids: Iterable[str]) -> list[ViewRecord]:
-        """These views and all views they read, each after the ones it reads."""
+        """These views and all views they read, each after the ones it reads; without those dropped meanwhile."""
         ordered: dict[str, ViewRecord] = {}
 
         def visit(view_id: str) -> None:
@@ -68,18 +68,23 @@ class Catalogue:
                 visit(input_id)
             ordered[view_id] = self.views[view_id]
 
-        for view_id in sorted(view_ids, key=lambda key: self.views[key].name):
+        known = (view_id for view_id in view_ids if view_id in self.views)
+        for view_id in sorted(known, key=lambda key: self.views[key].name):
             visit(view_id)
         return list(ordered.values())
 
     def tables_below(self, input_ids: Iterable[str]) -> set[str]:
         """The base tables that these objects are made from, through views too."""
         tables: set[str] = set()
-        for object_id in input_ids:
+        views: set[str] = set()
+        open_ids = list(input_ids)
+        while open_ids:
+            object_id = open_ids.pop()
             if object_id in self.tables:
                 tables.add(object_id)
-            else:
-                tables |= self.tables_below(self.views[object_id].input_ids)
+            elif object_id not in views:
+                views.add(object_id)
+                open_ids.extend(self.views[object_id].input_ids)
         return tables
 
     def claim_on(self, view_ids: Iterable[str]) -> Claim | None:

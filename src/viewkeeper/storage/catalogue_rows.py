@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol, TypeVar
 
-from viewkeeper.errors import CorruptWarehouseError, FormatVersionError
+from viewkeeper.errors import CorruptWarehouseError, FormatVersionError, UserError
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import Claim, HistoryEntry, Publication, TableRecord, ViewRecord
+from viewkeeper.storage.records import Claim, HistoryEntry, Json, Publication, TableRecord, ViewRecord
 
 FORMAT_VERSION = 1
 """Of catalogue and journal. A newer one is refused, not guessed at."""
+
+
+_KINDS = ("head", "table", "view", "published", "claim", "history")
+_HEAD_TYPES = {"format": int, "warehouse_id": str, "last_epoch": int, "first_kept_epoch": int}
+
+
+class _HasJson(Protocol):
+    def to_json(self) -> Json: ...
+
+
+_Record = TypeVar("_Record", bound=_HasJson)
 
 
 class Row(NamedTuple):
@@ -45,36 +57,79 @@ def _rows(catalogue: Catalogue) -> Iterator[Row]:
 
 
 def from_rows(rows: Iterable[Row]) -> Catalogue:
-    by_kind: dict[str, list[Row]] = {}
+    by_kind: dict[str, list[Row]] = {kind: [] for kind in _KINDS}
     for row in rows:
-        by_kind.setdefault(row.kind, []).append(row)
-    try:
-        return _from_rows(by_kind)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise CorruptWarehouseError(
-            f"the catalogue of the warehouse is damaged: {type(error).__name__} {error}.",
-            "restore the folder _viewkeeper from a backup.",
-        ) from error
-
-
-def _from_rows(by_kind: dict[str, list[Row]]) -> Catalogue:
-    heads = by_kind.get("head", [])
-    if len(heads) != 1:
-        raise ValueError(f"{len(heads)} head rows")
-    head = json.loads(heads[0].body)
-    if head["format"] > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"the warehouse has format {head['format']}; this Viewkeeper knows formats up to {FORMAT_VERSION}.",
-            "upgrade: pip install --upgrade viewkeeper.",
-        )
-    history = [HistoryEntry.from_json(json.loads(row.body)) for row in by_kind.get("history", [])]
+        if row.kind not in by_kind:
+            raise _damaged(f"it has rows of an unknown kind, {row.kind!r}")
+        by_kind[row.kind].append(row)
+    if len(by_kind["head"]) != 1:
+        raise _damaged(f"it has {len(by_kind['head'])} head rows instead of one")
+    head = _head(by_kind["head"][0])
+    history = _records(by_kind["history"], HistoryEntry.from_json)
     return Catalogue(
         head["warehouse_id"],
         head["last_epoch"],
         head["first_kept_epoch"],
-        {row.key: TableRecord.from_json(json.loads(row.body)) for row in by_kind.get("table", [])},
-        {row.key: ViewRecord.from_json(json.loads(row.body)) for row in by_kind.get("view", [])},
-        {row.key: Publication.from_json(json.loads(row.body)) for row in by_kind.get("published", [])},
-        tuple(Claim.from_json(json.loads(row.body)) for row in by_kind.get("claim", [])),
+        _by_key(by_kind["table"], TableRecord.from_json),
+        _by_key(by_kind["view"], ViewRecord.from_json),
+        _by_key(by_kind["published"], Publication.from_json),
+        tuple(_records(by_kind["claim"], Claim.from_json)),
         tuple(sorted(history, key=lambda entry: (entry.epoch, entry.finished_at))),
+    )
+
+
+def _head(row: Row) -> Json:
+    with _reading(row):
+        head: Json = json.loads(row.body)
+        if head["format"] > FORMAT_VERSION:
+            raise FormatVersionError(
+                f"the warehouse has format {head['format']}; this Viewkeeper knows formats up to {FORMAT_VERSION}.",
+                "upgrade: pip install --upgrade viewkeeper.",
+            )
+        _refuse_unknown_keys(head, _HEAD_TYPES)
+        for key, expected in _HEAD_TYPES.items():
+            if not isinstance(head[key], expected):
+                raise ValueError(f"{key} is {head[key]!r}")
+    return head
+
+
+def _by_key(rows: list[Row], from_json: Callable[[Json], _Record]) -> dict[str, _Record]:
+    records = dict(zip((row.key for row in rows), _records(rows, from_json), strict=True))
+    if len(records) < len(rows):
+        raise _damaged(f"it has several {rows[0].kind} rows for one object")
+    return records
+
+
+def _records(rows: list[Row], from_json: Callable[[Json], _Record]) -> list[_Record]:
+    records: list[_Record] = []
+    for row in rows:
+        with _reading(row):
+            value = json.loads(row.body)
+            records.append(from_json(value))
+            # The next swap would lose what is not understood.
+            _refuse_unknown_keys(value, records[0].to_json().keys())
+    return records
+
+
+def _refuse_unknown_keys(value: Json, known: Collection[str]) -> None:
+    unknown = sorted(value.keys() - known)
+    if unknown:
+        raise ValueError(f"unknown keys {', '.join(unknown)}")
+
+
+@contextmanager
+def _reading(row: Row) -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        raise _damaged(f"the {row.kind} row {row.key!r} has no {error}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _damaged(f"the {row.kind} row {row.key!r} cannot be read ({error})") from error
+    except UserError as error:  # the text of a type
+        raise _damaged(f"the {row.kind} row {row.key!r} cannot be read ({error.message})") from error
+
+
+def _damaged(what: str) -> CorruptWarehouseError:
+    return CorruptWarehouseError(
+        f"the catalogue of the warehouse is damaged: {what}.", "restore the folder _viewkeeper from a backup."
     )

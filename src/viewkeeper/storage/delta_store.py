@@ -9,12 +9,15 @@ what a reader must open.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from viewkeeper.errors import NotAWarehouseError
 from viewkeeper.storage.catalogue import Catalogue
@@ -25,11 +28,15 @@ from viewkeeper.storage.records import HistoryEntry
 
 _CATALOGUE_SCHEMA = pa.schema([("kind", pa.string()), ("key", pa.string()), ("body", pa.string())])
 _JOURNAL_SCHEMA = pa.schema([("epoch", pa.int64()), ("view_id", pa.string()), ("body", pa.string())])
-_CATALOGUE_PROPERTIES = {
-    "delta.logRetentionDuration": "interval 1 hours",
-    "delta.deletedFileRetentionDuration": "interval 1 hours",
+_KEPT_HOURS = 1
+"""Files that a swap or a fold replaced stay for readers that have just begun."""
+
+_PROPERTIES = {
+    "delta.logRetentionDuration": f"interval {_KEPT_HOURS} hours",
+    "delta.deletedFileRetentionDuration": f"interval {_KEPT_HOURS} hours",
     "delta.checkpointInterval": "50",
 }
+_NO_RETRY = CommitProperties(max_commit_retries=0)
 _JOURNAL_FILES = 40
 """More files than this in the journal are folded into one."""
 
@@ -46,48 +53,43 @@ class DeltaStore:
             return DeltaTable.is_deltatable(self._layout.catalogue, storage_options=self._options)
 
     def create(self, catalogue: Catalogue) -> None:
-        """Create the catalogue, unless another process was faster."""
+        """Create the catalogue, unless another process was faster.
+
+        Table and first rows are one commit that is never retried: of several creators exactly one succeeds, and
+        no reader sees a catalogue without rows.
+        """
         with storage_failures("the catalogue of the warehouse"):
             if self._layout.is_local:
                 Path(self._layout.catalogue).mkdir(parents=True, exist_ok=True)
-            table = DeltaTable.create(
-                self._layout.catalogue,
-                _CATALOGUE_SCHEMA,
-                mode="ignore",
-                configuration=_CATALOGUE_PROPERTIES,
-                storage_options=self._options,
-            )
-            if table.version() == 0:
-                self.swap(catalogue, 0)
+            try:
+                write_deltalake(
+                    self._layout.catalogue,
+                    _as_arrow(catalogue),
+                    mode="error",
+                    configuration=_PROPERTIES,
+                    storage_options=self._options,
+                    commit_properties=_NO_RETRY,
+                )
+            except DeltaError as error:
+                if not self.exists():
+                    raise storage_failure(error, "the catalogue of the warehouse") from error
 
     def read(self) -> tuple[Catalogue, int]:
         """The catalogue and the version to name when it is swapped."""
-        try:
-            with storage_failures("the catalogue of the warehouse"):
-                table = DeltaTable(self._layout.catalogue, storage_options=self._options)
-                data = table.to_pyarrow_table(columns=["kind", "key", "body"])
-        except TableNotFoundError:
-            raise NotAWarehouseError(
-                f"{self._layout.root} is no Viewkeeper warehouse.",
-                "check the path, or create a warehouse with viewkeeper init.",
-            ) from None
-        columns = (data.column(name).to_pylist() for name in ("kind", "key", "body"))
-        return from_rows(Row(*values) for values in zip(*columns, strict=True)), table.version()
+        table = self._open_catalogue()
+        with storage_failures("the catalogue of the warehouse"):
+            rows = [Row(*values) for values in _read_columns(table, Row._fields)]
+        return from_rows(rows), table.version()
 
     def swap(self, catalogue: Catalogue, expected_version: int) -> bool:
         """Write the catalogue if it still is at the expected version; False if it is not."""
-        rows = to_rows(catalogue)
-        data = pa.table(
-            {name: [row[at] for row in rows] for at, name in enumerate(Row._fields)}, schema=_CATALOGUE_SCHEMA
-        )
+        data = _as_arrow(catalogue)
+        table = self._open_catalogue()
+        if table.version() != expected_version:
+            return False
         with storage_failures("the catalogue of the warehouse"):
-            table = DeltaTable(self._layout.catalogue, storage_options=self._options)
-            if table.version() != expected_version:
-                return False
             try:
-                write_deltalake(
-                    table, data, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0)
-                )
+                write_deltalake(table, data, mode="overwrite", commit_properties=_NO_RETRY)
             except CommitFailedError as error:
                 if "commit transaction" not in str(error).lower() and "conflict" not in str(error).lower():
                     raise storage_failure(error, "the catalogue of the warehouse") from error
@@ -102,30 +104,73 @@ class DeltaStore:
             schema=_JOURNAL_SCHEMA,
         )
         with storage_failures("the journal of the warehouse"):
-            write_deltalake(self._layout.journal, data, mode="append", storage_options=self._options)
+            try:
+                write_deltalake(
+                    self._layout.journal,
+                    data,
+                    mode="append",
+                    configuration=_PROPERTIES,
+                    storage_options=self._options,
+                )
+            except (CommitFailedError, TableNotFoundError) as error:
+                raise storage_failure(error, "the journal of the warehouse") from error
 
     def fold(self) -> None:
-        """Keep both tables small: few journal files, no catalogue files that nobody reads any more."""
-        with storage_failures("the journal of the warehouse"):
+        """Keep both tables small: few journal files, none that nobody reads any more.
+
+        Two processes may fold at once; the slower one's commit fails, and there is nothing left to do for it.
+        """
+        with storage_failures("the journal of the warehouse"), suppress(CommitFailedError):
             journal = DeltaTable(self._layout.journal, storage_options=self._options)
             if len(journal.file_uris()) > _JOURNAL_FILES:
-                try:
-                    journal.optimize.compact()
-                except CommitFailedError:
-                    return
-            catalogue = DeltaTable(self._layout.catalogue, storage_options=self._options)
-            catalogue.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
+                journal.optimize.compact()
+                _remove_unread_files(journal)
+            _remove_unread_files(self._open_catalogue())
 
     def archived_history(self, view_id: str | None = None, last: int | None = None) -> list[HistoryEntry]:
-        """Entries of the journal, oldest first; of one view, and only the last so many, if asked."""
+        """Entries of the journal by epoch, each once; of one view, and only the last so many, if asked.
+
+        The epoch of the first of the last ones is given whole: which of its entries are the last is not known
+        before they are read.
+        """
         try:
             with storage_failures("the journal of the warehouse"):
                 journal = DeltaTable(self._layout.journal, storage_options=self._options)
-                filters = None if view_id is None else [("view_id", "=", view_id)]
-                data = journal.to_pyarrow_table(filters=filters)
+                rows = list(_read_columns(journal, _JOURNAL_SCHEMA.names))
+                bodies = {(epoch, view): body for epoch, view, body in rows if view_id in (None, view)}
+                epochs = sorted(epoch for epoch, _ in bodies)
+                first = epochs[-last] if last and last < len(epochs) else 0
+                return [
+                    HistoryEntry.from_json(json.loads(bodies[key]))
+                    for key in sorted(bodies, key=itemgetter(0))
+                    if key[0] >= first and last != 0
+                ]
         except TableNotFoundError:
             return []
-        data = data.sort_by("epoch")
-        if last is not None and last < data.num_rows:
-            data = data.slice(data.num_rows - last)
-        return [HistoryEntry.from_json(json.loads(body)) for body in data.column("body").to_pylist()]
+
+    def _open_catalogue(self) -> DeltaTable:
+        try:
+            with storage_failures("the catalogue of the warehouse"):
+                return DeltaTable(self._layout.catalogue, storage_options=self._options)
+        except TableNotFoundError:
+            raise NotAWarehouseError(
+                f"{self._layout.root} is no Viewkeeper warehouse.",
+                "check the path, or create a warehouse with viewkeeper init.",
+            ) from None
+
+
+def _as_arrow(catalogue: Catalogue) -> pa.Table:
+    rows = to_rows(catalogue)
+    return pa.table(
+        {name: [row[at] for row in rows] for at, name in enumerate(Row._fields)}, schema=_CATALOGUE_SCHEMA
+    )
+
+
+def _read_columns(table: DeltaTable, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table. Not by `to_pyarrow_table`: its threads now and then abort Python when it exits."""
+    data = pa.table(table.scan(columns=list(columns)))
+    return zip(*(data.column(name).to_pylist() for name in columns), strict=True)
+
+
+def _remove_unread_files(table: DeltaTable) -> None:
+    table.vacuum(retention_hours=_KEPT_HOURS, dry_run=False, enforce_retention_duration=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
@@ -11,11 +13,14 @@ from viewkeeper.errors import CorruptWarehouseError, StorageError, ViewkeeperErr
 
 _FULL = ("no space left", "disk quota", "storage full")
 _DENIED = ("permission denied", "access denied", "forbidden", "read-only file system", "unauthorized")
+_UNREACHABLE = ("error sending request", "connection refused", "connect error", "timed out", "dns error")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BACKTRACE = re.compile(r"\s*(\d+: |at \S+:\d+|stack backtrace)")
 
 
 def storage_failure(error: BaseException, what: str) -> ViewkeeperError:
     """Full disk, missing permission, damage: told apart by the text, the only thing delta-rs gives."""
-    text = str(error)
+    text = _causes(error)
     lowered = text.lower()
     if any(sign in lowered for sign in _FULL):
         return StorageError(
@@ -23,22 +28,40 @@ def storage_failure(error: BaseException, what: str) -> ViewkeeperError:
         )
     if any(sign in lowered for sign in _DENIED):
         return StorageError(f"no permission to use {what}.", "check the rights on the warehouse's folder.")
-    first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if any(sign in lowered for sign in _UNREACHABLE):
+        return StorageError(
+            f"{what} cannot be reached: {text[:300]}",
+            "check the address and the network, then repeat the statement.",
+        )
     return CorruptWarehouseError(
-        f"{what} cannot be read: {first_line[:300]}", "restore the warehouse's files from a backup."
+        f"{what} cannot be read: {text[:300]}", "restore the warehouse's files from a backup."
     )
+
+
+def _causes(error: BaseException) -> str:
+    """The text of delta-rs in one line: a chain of causes, one a line, in colours, at times with a backtrace."""
+    lines = _COLOUR.sub("", str(error)).splitlines()
+    causes = [line.strip(" ↳") for line in takewhile(lambda line: not _BACKTRACE.match(line), lines)]
+    return ": ".join(cause for cause in causes if cause) or type(error).__name__
 
 
 @contextmanager
 def storage_failures(what: str) -> Iterator[None]:
-    """Turn failures of delta-rs inside the block into our errors; lost races pass through."""
+    """Turn failures of delta-rs inside the block into our errors; lost races and missing tables pass through."""
     try:
         yield
-    except (CommitFailedError, TableNotFoundError):
+    except CommitFailedError:
+        raise
+    except TableNotFoundError as error:
+        # delta-rs says so, too, of a folder that we may not look into or create.
+        if any(sign in str(error).lower() for sign in _DENIED):
+            raise storage_failure(error, what) from error
         raise
     except (DeltaError, OSError, ValueError) as error:
         raise storage_failure(error, what) from error
-    except Exception as error:
-        if type(error).__module__.split(".")[0] in ("deltalake", "pyarrow", "builtins", "arro3"):
+    except BaseException as error:
+        module = type(error).__module__.split(".")[0]
+        known = module in ("deltalake", "pyarrow", "builtins", "arro3") and isinstance(error, Exception)
+        if known or module == "pyo3_runtime":  # a panic of delta-rs
             raise storage_failure(error, what) from error
         raise

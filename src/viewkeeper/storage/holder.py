@@ -24,6 +24,9 @@ LEASE_SECONDS = 120.0
 
 RENEWAL_SECONDS = 30.0
 
+_START_UNKNOWN = "running"
+"""Of a process that runs on a machine without /proc: its number may have been taken by another one since."""
+
 _active_tokens: set[str] = set()
 _lock = threading.Lock()
 
@@ -46,13 +49,19 @@ def new_holder() -> Iterator[Holder]:
 def is_alive(claim: Claim) -> bool:
     holder = claim.holder
     if holder.machine != _machine():
-        renewed = datetime.fromisoformat(claim.renewed_at)
-        return (datetime.now(timezone.utc) - renewed).total_seconds() < LEASE_SECONDS
+        return _is_leased(claim)
     if holder.pid == os.getpid() and holder.started == _start_of(os.getpid()):
         with _lock:
             return holder.token in _active_tokens
     started = _start_of(holder.pid)
+    if started == _START_UNKNOWN and not _is_leased(claim):
+        return False
     return started != "" and started == holder.started
+
+
+def _is_leased(claim: Claim) -> bool:
+    renewed = datetime.fromisoformat(claim.renewed_at)
+    return (datetime.now(timezone.utc) - renewed).total_seconds() < LEASE_SECONDS
 
 
 def _machine() -> str:
@@ -82,7 +91,7 @@ def _alive_without_proc(pid: int) -> str:
         return ""
     except PermissionError:
         pass
-    return "running"
+    return _START_UNKNOWN
 
 
 def _user() -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from viewkeeper.errors import ConcurrencyProblem
+from viewkeeper.errors import ConcurrencyProblem, ViewkeeperError
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import HistoryEntry
 
@@ -47,12 +48,12 @@ class WarehouseState:
             changed = step(catalogue)
             if changed is catalogue:
                 return catalogue
-            trimmed, archived = _trim_history(changed)
+            trimmed, archived = _trim_history(changed, len(catalogue.recent_history))
             if archived:
                 self._store.append_history(archived)
             if self._store.swap(trimmed, version):
                 if archived:
-                    self._store.fold()
+                    self._fold()
                 return changed
             if time.monotonic() > deadline:
                 raise ConcurrencyProblem(
@@ -67,16 +68,24 @@ class WarehouseState:
         entries = {} if last is not None and len(recent) >= last else self._archived(view_id, last)
         entries.update({(entry.epoch, entry.view_id): entry for entry in recent})
         ordered = sorted(entries.values(), key=lambda entry: (entry.epoch, entry.finished_at))
-        return ordered if last is None else ordered[-last:]
+        return ordered if last is None else ordered[max(0, len(ordered) - last) :]
+
+    def _fold(self) -> None:
+        """The change is made: that tidying up failed must not look as if it were not. The next one tries again."""
+        with suppress(ViewkeeperError):
+            self._store.fold()
 
     def _archived(self, view_id: str | None, last: int | None) -> dict[tuple[int, str], HistoryEntry]:
         return {(entry.epoch, entry.view_id): entry for entry in self._store.archived_history(view_id, last)}
 
 
-def _trim_history(catalogue: Catalogue) -> tuple[Catalogue, list[HistoryEntry]]:
+def _trim_history(catalogue: Catalogue, stored: int) -> tuple[Catalogue, list[HistoryEntry]]:
+    """Leave the newest entries and archive the rest, of the first `stored` ones only.
+
+    The others are not in any catalogue yet: archived now, they would be history even if the swap never succeeds.
+    """
     history = catalogue.recent_history
-    if len(history) < 2 * _KEPT_IN_CATALOGUE:
+    surplus = min(len(history) - _KEPT_IN_CATALOGUE, stored)
+    if surplus < _KEPT_IN_CATALOGUE:
         return catalogue, []
-    return replace(catalogue, recent_history=history[-_KEPT_IN_CATALOGUE:]), list(
-        history[:-_KEPT_IN_CATALOGUE]
-    )
+    return replace(catalogue, recent_history=history[surplus:]), list(history[:surplus])

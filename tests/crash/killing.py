@@ -1,0 +1,141 @@
+"""Refreshes that are killed: a real process, a real SIGKILL, then a look at what is left.
+
+A killed client of a warm Connect server is the common case; the server goes on with what it was doing. A
+killed embedded client takes its JVM along.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from viewkeeper import Warehouse
+from viewkeeper.execution.progress import Event, Moment
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["viewkeeper", "pyspark.sql.connect.session", "tests.crash.killing"])
+
+PLAIN = "CREATE MATERIALIZED VIEW plain AS SELECT k, v FROM base"
+CHAIN = """
+CREATE MATERIALIZED VIEW low AS SELECT k, v FROM base WHERE v > 0;
+CREATE MATERIALIZED VIEW high AS SELECT k % 2 AS parity, sum(v) AS total, count(*) AS n FROM low GROUP BY k % 2
+"""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a client dies: at the n-th occurrence of a named moment, or after some seconds."""
+
+    moment: Moment | None = None
+    occurrence: int = 1
+    seconds: float | None = None
+    statement: str = "REFRESH ALL"
+
+    def __str__(self) -> str:
+        if self.moment is None:
+            return f"after {self.seconds:.2f} s"
+        return f"{self.moment.name} {self.occurrence}"
+
+
+def make_warehouse(path: Path, spark: Any, views: str) -> Warehouse:
+    warehouse = Warehouse(path, spark)
+    warehouse.run_script(f"""
+        CREATE TABLE base (k INT, v INT);
+        INSERT INTO base VALUES (1, 1), (1, 1), (2, 5), (NULL, 3);
+        {views}
+    """)
+    return warehouse
+
+
+def change_base(warehouse: Warehouse, seed: int) -> None:
+    """A change that touches every view: new rows, a duplicate more, a row less."""
+    warehouse.sql(f"INSERT INTO base VALUES ({seed % 7}, {seed % 11 + 1}), (1, 1), (NULL, {seed % 3})")
+
+
+def contents(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
+    """What a reader sees now, without any refresh."""
+    return {
+        name: sorted((tuple(row) for row in warehouse.sql(f"SELECT * FROM {name}").collect()), key=repr)
+        for name in warehouse.view_names()
+    }
+
+
+def truth(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
+    """What the views of the two scripts above should hold over the newest rows."""
+    base = [tuple(row) for row in warehouse.sql("SELECT k, v FROM base").collect()]
+    low = [row for row in base if row[1] is not None and row[1] > 0]
+    groups: dict[Any, list[int]] = {}
+    for k, v in low:
+        groups.setdefault(None if k is None else k % 2, []).append(v)
+    high = [(parity, sum(values), len(values)) for parity, values in groups.items()]
+    expected = {"plain": base, "low": low, "high": high}
+    return {name: sorted(expected[name], key=repr) for name in warehouse.view_names()}
+
+
+def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
+    seen = 0
+
+    def listen(event: Event) -> None:
+        nonlocal seen
+        if event.moment is kill.moment:
+            seen += 1
+            if seen == kill.occurrence:
+                os.killpg(os.getpid(), signal.SIGKILL)
+
+    os.setpgid(0, 0)
+    Warehouse(path, spark, on_progress=listen).sql(kill.statement)
+
+
+def run_and_kill(path: Path, spark: str | None, kill: Kill) -> bool:
+    """Run a refresh in a process of its own until it is killed; False if it finished before."""
+    process = _PROCESSES.Process(target=_die_refreshing, args=(str(path), spark, kill))
+    process.start()
+    if kill.seconds is not None:
+        process.join(kill.seconds)
+        if process.is_alive() and process.pid is not None:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                process.kill()
+    process.join(120)
+    assert not process.is_alive(), f"the client neither finished nor died: {kill}"
+    assert process.exitcode in (0, -signal.SIGKILL), f"exit code {process.exitcode}: {kill}"
+    return process.exitcode == -signal.SIGKILL
+
+
+def assert_wholly_old_or_new(
+    seen: dict[str, list[tuple[Any, ...]]],
+    old: dict[str, list[tuple[Any, ...]]],
+    new: dict[str, list[tuple[Any, ...]]],
+    kill: Kill,
+) -> None:
+    assert seen in (old, new), f"killed {kill}: readers see neither the old nor the new epoch"
+
+
+def assert_survives(warehouse: Warehouse, path: Path, spark: str | None, kill: Kill, seed: int) -> bool:
+    """Change, refresh, kill; then readers see one whole epoch, and the next refresh brings the truth."""
+    old = contents(warehouse)
+    change_base(warehouse, seed)
+    new = truth(warehouse)
+    died = run_and_kill(path, spark, kill)
+    assert_wholly_old_or_new(contents(warehouse), old, new, kill)
+    warehouse.refresh()
+    assert contents(warehouse) == new, f"killed {kill}: wrong after the next refresh"
+    assert not warehouse.unfinished().rows
+    return died
+
+
+def random_kill(generator: random.Random, longest: float) -> Kill:
+    return Kill(seconds=generator.uniform(0.02, longest))
+
+
+def timed(action: Any) -> float:
+    started = time.monotonic()
+    action()
+    return time.monotonic() - started

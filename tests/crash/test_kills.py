@@ -1,0 +1,108 @@
+"""Every named point of an epoch, and random moments: a killed refresh leaves one whole epoch and loses nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.killing import CHAIN, PLAIN, Kill, assert_survives, make_warehouse, random_kill, timed
+from tests.support.spark_servers import connect_server
+from viewkeeper import Warehouse
+from viewkeeper.execution.jars import find_jars
+from viewkeeper.execution.progress import Moment
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+
+EPOCH_MOMENTS = (
+    Moment.PINNED,
+    Moment.VIEW_STARTED,
+    Moment.CHANGE_SET_STORED,
+    Moment.VIEW_COMMITTED,
+    Moment.PUBLISHING,
+    Moment.PUBLISHED,
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect"), find_jars()) as running:
+        yield running.url
+
+
+@pytest.fixture(scope="module")
+def plain(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Warehouse, Path]]:
+    path = tmp_path_factory.mktemp("plain") / "warehouse"
+    with make_warehouse(path, server, PLAIN) as warehouse:
+        yield warehouse, path
+
+
+@pytest.fixture(scope="module")
+def chain(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Warehouse, Path]]:
+    path = tmp_path_factory.mktemp("chain") / "warehouse"
+    with make_warehouse(path, server, CHAIN) as warehouse:
+        yield warehouse, path
+
+
+@pytest.mark.parametrize("moment", EPOCH_MOMENTS, ids=lambda moment: moment.name)
+def test_killed_at_a_named_point_with_one_view(plain: Any, server: str, moment: Moment) -> None:
+    warehouse, path = plain
+    for seed in range(3):
+        assert assert_survives(warehouse, path, server, Kill(moment), seed), "the client was not killed"
+
+
+@pytest.mark.parametrize("occurrence", [1, 2])
+@pytest.mark.parametrize("moment", EPOCH_MOMENTS[1:4], ids=lambda moment: moment.name)
+def test_killed_between_the_targets_of_a_chain(
+    chain: Any, server: str, moment: Moment, occurrence: int
+) -> None:
+    warehouse, path = chain
+    for seed in range(2):
+        assert assert_survives(warehouse, path, server, Kill(moment, occurrence), seed), (
+            "the client was not killed"
+        )
+
+
+def test_killed_at_random_moments(plain: Any, chain: Any, server: str) -> None:
+    generator = random.Random(20240607)
+    died = 0
+    for warehouse, path in (plain, chain):
+        longest = timed(lambda warehouse=warehouse: _change_and_refresh(warehouse))
+        for seed in range(10):
+            died += assert_survives(warehouse, path, server, random_kill(generator, 1.2 * longest), seed)
+    assert died >= 10, f"only {died} of 20 clients were killed in time"
+
+
+def _change_and_refresh(warehouse: Warehouse) -> None:
+    warehouse.sql("INSERT INTO base VALUES (4, 4)")
+    warehouse.refresh()
+
+
+@pytest.mark.parametrize("moment", [Moment.CLEANING, Moment.CLEANED], ids=lambda moment: moment.name)
+def test_killed_during_clean_up(plain: Any, server: str, moment: Moment) -> None:
+    warehouse, path = plain
+    kill = Kill(moment, statement="VACUUM WAREHOUSE RETAIN 1 EPOCH")
+    for seed in range(2):
+        assert assert_survives(warehouse, path, server, kill, seed), "the client was not killed"
+
+
+def test_killed_while_it_creates_a_view(plain: Any, server: str) -> None:
+    warehouse, path = plain
+    statement = "CREATE MATERIALIZED VIEW fresh AS SELECT v FROM base"
+    for moment in (Moment.PINNED, Moment.VIEW_COMMITTED, Moment.PUBLISHING):
+        assert_survives(warehouse, path, server, Kill(moment, statement=statement), 1)
+        assert warehouse.view_names() == ["plain"], "a view that was never published is visible"
+    assert not (path / "views").exists() or len(list((path / "views").iterdir())) == 1
+
+
+@pytest.mark.parametrize("moment", EPOCH_MOMENTS, ids=lambda moment: moment.name)
+def test_killed_together_with_its_jvm(chain: Any, moment: Moment) -> None:
+    """An embedded client: the process group, Python and Java, dies at once."""
+    warehouse, path = chain
+    for seed, occurrence in enumerate([1, 2] if moment in EPOCH_MOMENTS[1:4] else [1]):
+        assert assert_survives(warehouse, path, None, Kill(moment, occurrence), seed), (
+            "the client was not killed"
+        )
