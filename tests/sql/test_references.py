@@ -315,7 +315,7 @@ NOT_A_NUMBER = (
         ("SELECT\r\n  a,\r\n  b b «b»\r\nFROM t", not_valid(UNEXPECTED)),
         ("SELECT 'ü😀' x «y» FROM t", not_valid(UNEXPECTED)),
         ("SELECT 'two\nlines' x «y» FROM t", not_valid(UNEXPECTED)),
-        ("SELECT * FROM v AS OF EPOCH 3 WHERE a b «c»", not_valid(UNEXPECTED)),
+        ("SELECT * FROM v AS OF EPOCH 3 WHERE a «b» c", not_valid(UNEXPECTED)),
         ("SELECT 1«)»", not_valid(UNEXPECTED)),
         ("SELECT (a, a, a, a, a, a, a, a, a, a) x, (a, a, a, a, a) y «z»", not_valid(UNEXPECTED)),
         ("SELECT («1»", not_valid("expecting )")),

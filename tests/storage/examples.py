@@ -14,8 +14,8 @@ from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import (
     Claim,
     ForeignKeyRecord,
-    Holder,
     HistoryEntry,
+    Holder,
     Publication,
     TableRecord,
     ViewRecord,
@@ -90,7 +90,21 @@ columns_lists = st.lists(words, min_size=1, max_size=3).map(tuple)
 
 _simple_types = st.one_of(
     st.sampled_from(
-        "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE STRING BINARY DATE TIMESTAMP TIMESTAMP_NTZ VARIANT".split()
+        [
+            "BOOLEAN",
+            "TINYINT",
+            "SMALLINT",
+            "INT",
+            "BIGINT",
+            "FLOAT",
+            "DOUBLE",
+            "STRING",
+            "BINARY",
+            "DATE",
+            "TIMESTAMP",
+            "TIMESTAMP_NTZ",
+            "VARIANT",
+        ]
     ),
     st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: f"DECIMAL({p},{s})")),
     st.integers(1, 9999).map(lambda length: f"CHAR({length})"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 import threading
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -90,11 +90,22 @@ def test_another_process_is_alive_until_it_is_killed() -> None:
         assert theirs.pid == worker.process.pid
         assert is_alive(claim_of(theirs))
         assert is_alive(claim_of(theirs, seconds_ago(10 * LEASE_SECONDS)))
-        os.kill(theirs.pid, signal.SIGKILL)
-        os.waitid(os.P_PID, theirs.pid, os.WEXITED | os.WNOWAIT)
-        assert not is_alive(claim_of(theirs)), "dead, although nobody has collected it yet"
         worker.kill()
         assert not is_alive(claim_of(theirs))
+
+
+@needs_proc
+def test_a_dead_process_that_nobody_has_collected_yet_is_dead() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    with new_holder() as mine:
+        theirs = replace(mine, pid=process.pid, started=holder_module._start_of(process.pid), token="other")
+    assert is_alive(claim_of(theirs))
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert Path(f"/proc/{process.pid}").exists()
+    assert not is_alive(claim_of(theirs))
+    process.wait()
+    assert not is_alive(claim_of(theirs))
 
 
 @needs_proc

@@ -97,13 +97,12 @@ def _relation_of_session(
     workspace: Workspace, catalogue: Catalogue, parsed: ParsedText, reference: Reference
 ) -> exp.Expr:
     """A table or temporary view of the user's own session, if there is one of this name."""
-    session = workspace.sessions.user
     name, schema = reference.name.name, reference.name.schema
     shown = str(reference.name)
     path = quote(name) if schema == "default" else f"{quote(schema)}.{quote(name)}"
     is_path = schema.lower() in ("delta", "parquet", "csv", "json", "orc")
     with spark_failures("a name was looked up"):
-        if not reference.is_target and (is_path or session.catalog.tableExists(path)):
+        if not reference.is_target and (is_path or _session_knows(workspace, path)):
             table = exp.Table(this=exp.to_identifier(name, quoted=True))
             if schema != "default":
                 table.set("db", exp.to_identifier(schema, quoted=True))
@@ -113,6 +112,10 @@ def _relation_of_session(
         did_you_mean(shown, catalogue.names(), "SHOW TABLES and SHOW MATERIALIZED VIEWS list them."),
         parsed.locate(reference),
     )
+
+
+def _session_knows(workspace: Workspace, path: str) -> bool:
+    return workspace.sessions.may_know_names and bool(workspace.sessions.user.catalog.tableExists(path))
 
 
 def _version_of_view(

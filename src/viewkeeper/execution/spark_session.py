@@ -81,6 +81,11 @@ class Sessions:
         return self._user is not None
 
     @property
+    def may_know_names(self) -> bool:
+        """Whether the user's session can have tables or views of its own; one not started yet has none."""
+        return self.started or not (self._given is None or isinstance(self._given, str))
+
+    @property
     def user(self) -> Any:
         if self._user is None:
             self._user = _open(self._given)

@@ -30,11 +30,11 @@ def storage_failure(error: BaseException, what: str) -> ViewkeeperError:
         return StorageError(f"no permission to use {what}.", "check the rights on the warehouse's folder.")
     if any(sign in lowered for sign in _UNREACHABLE):
         return StorageError(
-            f"{what} cannot be reached: {text[:300]}",
+            f"{what} cannot be reached: {_shortened(text)}",
             "check the address and the network, then repeat the statement.",
         )
     return CorruptWarehouseError(
-        f"{what} cannot be read: {text[:300]}", "restore the warehouse's files from a backup."
+        f"{what} cannot be read: {_shortened(text)}", "restore the warehouse's files from a backup."
     )
 
 
@@ -43,6 +43,11 @@ def _causes(error: BaseException) -> str:
     lines = _COLOUR.sub("", str(error)).splitlines()
     causes = [line.strip(" ↳") for line in takewhile(lambda line: not _BACKTRACE.match(line), lines)]
     return ": ".join(cause for cause in causes if cause) or type(error).__name__
+
+
+def _shortened(text: str) -> str:
+    """What failed is said at the start, and why at the end."""
+    return text if len(text) <= 300 else f"{text[:100]} … {text[-200:]}"
 
 
 @contextmanager

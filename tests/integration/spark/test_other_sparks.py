@@ -92,7 +92,9 @@ def test_a_session_without_delta_is_refused_with_the_way_out() -> None:
 def test_an_address_where_nobody_answers(tmp_path: Path) -> None:
     from viewkeeper.errors import EnvironmentProblem, SparkUnavailableError
 
-    with pytest.raises(SparkUnavailableError, match="no Spark Connect server answers at sc://127.0.0.1:1"):
+    with pytest.raises(
+        SparkUnavailableError, match=r"no Spark Connect server answers at sc://127\.0\.0\.1:1"
+    ):
         Warehouse(tmp_path / "w", "sc://127.0.0.1:1").sql("SELECT 1")
     with pytest.raises(EnvironmentProblem, match="nonsense is no address of a Spark"):
         Warehouse(tmp_path / "w", "nonsense").sql("SELECT 1")

@@ -1,0 +1,9 @@
+-- SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY ALL
+-- reads orders as orders
+-- gives customer_id, n
+
+SELECT
+  `orders`.`customer_id` AS `customer_id`,
+  COUNT(*) AS `n`
+FROM `orders` AS `orders`
+GROUP BY ALL

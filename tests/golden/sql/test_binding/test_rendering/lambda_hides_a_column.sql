@@ -1,0 +1,7 @@
+-- SELECT TRANSFORM(tags, (name, i) -> name) AS x FROM customers
+-- reads customers as customers
+-- gives x
+
+SELECT
+  TRANSFORM(`customers`.`tags`, (`name`, `i`) -> `name`) AS `x`
+FROM `customers` AS `customers`
