@@ -15,6 +15,18 @@ def golden_files() -> list[Path]:
     return sorted(path for path in GOLDEN.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc"))
 
 
+@pytest.mark.parametrize(
+    ("node_id", "path"),
+    [
+        ("tests/sql/test_x.py::test_y", "sql/test_x/test_y.sql"),
+        ("tests/sql/test_x.py::test_y[some case]", "sql/test_x/test_y/some_case.sql"),
+        ("tests/sql/test_x.py::test_y[a/../b.c]", "sql/test_x/test_y/a_.._b.c.sql"),
+    ],
+)
+def test_a_golden_file_lies_at_the_name_of_its_test(node_id: str, path: str) -> None:
+    assert golden_path(node_id, ".sql") == GOLDEN / path
+
+
 def test_every_golden_file_has_its_test() -> None:
     files = golden_files()
     assert files

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-import sqlglot
 from sqlglot import exp
 
 from tests.sql.helpers import HOSTILE_NAMES, bind, named_table, squeeze, table
 from tests.support.golden import check_golden
 from viewkeeper.sql.binding import BoundQuery
 from viewkeeper.sql.names import QualifiedName, quote
+from viewkeeper.sql.script import parse_sql
 
 
 def shown(text: str, bound: BoundQuery) -> str:
@@ -30,6 +30,9 @@ def shown(text: str, bound: BoundQuery) -> str:
         pytest.param("SELECT * EXCEPT (placed) FROM orders", id="star_except"),
         pytest.param("SELECT ID, Orders.AMOUNT FROM ORDERS", id="any_case"),
         pytest.param("SELECT amount FROM orders WHERE amount > 10", id="filter"),
+        pytest.param(
+            """SELECT id FROM customers WHERE name IN ('it''s', "a""b", 'a""b', '\\n')""", id="strings"
+        ),
         pytest.param(
             "SELECT name, amount FROM orders JOIN customers ON customer_id = customers.id", id="join"
         ),
@@ -116,6 +119,10 @@ def shown(text: str, bound: BoundQuery) -> str:
             "WITH RECURSIVE r AS (SELECT id, 1 AS n FROM orders UNION ALL SELECT id, n + 1 FROM r WHERE n < 3) SELECT * FROM r",
             id="recursive_cte",
         ),
+        pytest.param(
+            "WITH x AS (WITH x AS (SELECT id AS a FROM orders) SELECT a + 1 AS a FROM x) SELECT a FROM x",
+            id="nested_ctes",
+        ),
         pytest.param("SELECT q.b FROM (SELECT id AS b FROM orders) AS q", id="derived_table"),
         pytest.param("SELECT p FROM items AS x(o, p, q, r)", id="table_with_column_aliases"),
         pytest.param(
@@ -152,7 +159,7 @@ def test_rendering(text: str, request: pytest.FixtureRequest) -> None:
     bound = bind(text)
     assert bound.problems == ()
     check_golden(request, shown(text, bound))
-    columns = list(sqlglot.parse_one(bound.rendered, dialect="spark").find_all(exp.Column))
+    columns = list(parse_sql(bound.rendered).find_all(exp.Column))
     assert columns or "COUNT" in text
 
 
@@ -201,7 +208,7 @@ def test_hostile_names_bind(name: str) -> None:
         bound = bind(text, own)
         assert bound.problems == ()
         assert bound.output_names == (name.lower(), "other")
-        tree = sqlglot.parse_one(bound.rendered, dialect="spark")
+        tree = parse_sql(bound.rendered)
         assert {column.table for column in tree.find_all(exp.Column)} == {name.lower()}
         assert {found.name for found in tree.find_all(exp.Table)} == {name.lower()}
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -16,7 +15,7 @@ from tests.sql.test_references import unmark_all
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.references import Reference, Substitution, parse_query, substitute
 from viewkeeper.sql.rendering import at_time, delta_table, relation_named, visible_rows
-from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.script import Fragment, parse_sql
 
 
 def over_new_states(text: str) -> str:
@@ -94,7 +93,7 @@ def test_hostile_names_keep_their_alias(name: str) -> None:
     assert (
         text == f"SELECT {quoted}.a FROM {quote(name + '_new')} AS {quoted} JOIN {quote(name + '_new')} AS x"
     )
-    columns = [column.table for column in sqlglot.parse_one(text, dialect="spark").find_all(exp.Column)]
+    columns = [column.table for column in parse_sql(text).find_all(exp.Column)]
     assert columns == [name]
 
 
@@ -176,7 +175,7 @@ class RandomQueries:
 marked_queries = st.integers(0, 2**32).map(lambda seed: RandomQueries(seed).query(depth=seed % 3))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(marked_queries)
 def test_the_tables_of_random_queries_are_found(marked: str) -> None:
     text, spans = unmark_all(marked)
@@ -203,12 +202,12 @@ def without_own_aliases(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(marked_queries)
 def test_relations_of_the_same_name_give_the_same_tree(marked: str) -> None:
     text, _ = unmark_all(marked)
     parsed = parse_query(Fragment.whole(text))
-    again = sqlglot.parse_one(substitute(parsed, same_name).text, dialect="spark")
+    again = parse_sql(substitute(parsed, same_name).text)
     assert without_own_aliases(again) == without_own_aliases(parsed.tree)
 
 
@@ -224,7 +223,7 @@ def origins(substitution: Substitution) -> list[tuple[int, int]]:
     return found + [(position, position + 1) for position in range(at, length)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(marked_queries, st.data())
 def test_every_place_leads_back(marked: str, data: st.DataObject) -> None:
     text, _ = unmark_all(marked)

@@ -128,7 +128,7 @@ data_types: st.SearchStrategy[DataType] = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(data_types)
 def test_reading_undoes_rendering(data_type: DataType) -> None:
     assert read_type_text(str(data_type)) == data_type

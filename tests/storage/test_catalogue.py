@@ -94,7 +94,7 @@ def reachable(found: Catalogue, wanted: set[str]) -> set[str]:
 
 
 @given(view_graphs(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_views_below_are_complete_and_in_topological_order(found: Catalogue, data: st.DataObject) -> None:
     wanted = set(data.draw(st.lists(st.sampled_from(sorted(found.views)), max_size=4)))
     below = ids(found.views_below(wanted))
@@ -107,7 +107,7 @@ def test_views_below_are_complete_and_in_topological_order(found: Catalogue, dat
 
 
 @given(view_graphs(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_tables_below_are_the_tables_reached_through_views(found: Catalogue, data: st.DataObject) -> None:
     wanted = set(data.draw(st.lists(st.sampled_from(["t", "u", *sorted(found.views)]), max_size=4)))
     assert found.tables_below(wanted) == reachable(found, wanted) & set(found.tables)

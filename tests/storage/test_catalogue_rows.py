@@ -44,7 +44,7 @@ def damage(rows: list[Row]) -> str:
 
 
 @given(catalogues())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_catalogue_survives_its_rows(catalogue: Catalogue) -> None:
     assert from_rows(to_rows(catalogue)) == catalogue
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tests.storage.worker import change_forever, create, increment, working
+from tests.storage.worker import append_first, change_forever, create, increment, working
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.delta_store import DeltaStore
 from viewkeeper.storage.layout import Layout
@@ -56,6 +56,18 @@ def test_of_several_creators_one_wins_and_all_read_its_catalogue(tmp_path: Path)
         assert len(set(seen)) == 1
         table = DeltaTable(Layout.at(tmp_path / str(at)).catalogue)
         assert (table.version(), pa.table(table.scan()).num_rows) == (0, 1)
+
+
+def test_a_journal_that_several_processes_begin_at_once_has_the_entries_of_all(tmp_path: Path) -> None:
+    times = 12
+    with working(append_first, *[(tmp_path, times, time.time() + 1.0)] * 3) as workers:
+        for worker in workers:
+            worker.finish()
+    for at in range(times):
+        layout = Layout.at(tmp_path / str(at))
+        assert len(DeltaStore(layout).archived_history()) == 3
+        commits = sorted(Path(layout.journal, "_delta_log").glob("*.json"))
+        assert ["metaData" in commit.read_text() for commit in commits] == [True, False, False]
 
 
 def test_a_process_killed_at_any_moment_leaves_a_whole_catalogue(

@@ -192,13 +192,13 @@ def test_after_a_thousand_entries_each_is_there_once_in_order_and_the_catalogue_
 def test_the_journal_is_folded_into_few_files(store: DeltaStore, layout: Layout) -> None:
     state = WarehouseState(store)
     counts = []
-    for epoch in range(1, 46):
+    for epoch in range(1, 34):
         publish(state, epoch)
         if DeltaTable.is_deltatable(layout.journal):
             counts.append(len(DeltaTable(layout.journal).file_uris()))
     assert max(counts) <= 5
     assert counts.count(1) > 1, "it was folded at least once after the first batch"
-    assert epochs(state.history()) == list(range(1, 46))
+    assert epochs(state.history()) == list(range(1, 34))
 
 
 @pytest.mark.usefixtures("little_history")
@@ -208,18 +208,18 @@ def test_files_that_nobody_reads_any_more_are_removed(
     """With the hour that readers are given cut to nothing."""
     monkeypatch.setattr(delta_store, "_KEPT_HOURS", 0)
     state = WarehouseState(store)
-    for epoch in range(1, 41):
+    for epoch in range(1, 27):
         publish(state, epoch)
     assert len(files_below(layout.catalogue, "*.parquet")) <= 10
     assert len(files_below(layout.journal, "*.parquet")) <= 10
-    assert epochs(state.history()) == list(range(1, 41))
+    assert epochs(state.history()) == list(range(1, 27))
 
 
 @pytest.mark.usefixtures("little_history")
 def test_files_are_kept_for_readers_that_have_just_begun(store: DeltaStore, layout: Layout) -> None:
     early = DeltaTable(layout.catalogue)
     state = WarehouseState(store)
-    for epoch in range(1, 31):
+    for epoch in range(1, 14):
         publish(state, epoch)
     assert pa.table(early.scan()).num_rows == 1
 
@@ -283,7 +283,7 @@ def test_a_crash_between_journal_and_catalogue_duplicates_nothing(layout: Layout
     assert pa.table(DeltaTable(layout.journal).scan()).num_rows > 10, (
         "the crashes left duplicates in the journal"
     )
-    for last in range(0, 22):
+    for last in (0, 1, 5, 9, 10, 14, 19, 50):
         assert epochs(state.history(last=last)) == list(range(1, 20))[max(0, 19 - last) :]
         assert epochs(state.history("v", last=last)) == list(range(1, 20))[max(0, 19 - last) :]
     assert len(store.archived_history()) == len({e.epoch for e in store.archived_history()})

@@ -36,7 +36,7 @@ def there_and_back(record: Any) -> Any:
 
 
 @given(st.one_of(*RANDOM_RECORDS.values()))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_record_survives_its_json_form(record: Any) -> None:
     again = there_and_back(record)
     assert again == record
@@ -71,7 +71,7 @@ def test_what_is_read_is_as_immutable_and_comparable_as_what_was_written(kind: t
 
 
 @given(examples.data_types)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_type_survives_its_text(data_type: Any) -> None:
     assert read_type_text(str(data_type)) == data_type
 

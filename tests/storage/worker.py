@@ -65,6 +65,15 @@ def create(to_test: Connection, folder: str, times: int, me: str, start: float) 
     to_test.send(owners)
 
 
+def append_first(to_test: Connection, folder: str, times: int, start: float) -> None:
+    """Write the first entry of so many journals, each at a moment that all writers agree on."""
+    for at in range(times):
+        store = DeltaStore(Layout.at(f"{folder}/{at}"))
+        (entry,) = next_epoch(Catalogue("w")).recent_history
+        time.sleep(max(0.0, start + at * 0.08 - time.time()))
+        store.append_history([entry])
+
+
 def change_forever(to_test: Connection, folder: str) -> None:
     """Take epochs until killed."""
     keep_little_history()
@@ -86,7 +95,8 @@ def hold(to_test: Connection) -> None:
 class Worker:
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
         server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload(["pytest", __name__])
+        # pandas, because pyarrow imports it (for half a second) when it first sees a list.
+        server.set_forkserver_preload(["pytest", "pandas", __name__])
         self._from_worker, to_test = server.Pipe(duplex=False)
         self.process: BaseProcess = server.Process(target=work, args=(to_test, *arguments), daemon=True)
         self.process.start()

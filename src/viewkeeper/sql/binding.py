@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
@@ -19,7 +18,8 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, UserError
 from viewkeeper.sql.names import QualifiedName, did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
-from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.rendering import render
+from viewkeeper.sql.script import Fragment, parse_sql
 from viewkeeper.sql.types import DataType
 
 
@@ -67,7 +67,9 @@ _WITHOUT_PARENTHESES = {
     "current_catalog",
     "current_database",
     "current_schema",
-} | {"localtimestamp", "grouping__id"}
+    "localtimestamp",
+    "grouping__id",
+}
 """Functions that Spark knows without parentheses too."""
 
 Resolver = Callable[[QualifiedName], Input | None]
@@ -147,14 +149,14 @@ def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
         for found in bound.inputs
     }
     try:
-        tree = sqlglot.parse_one(substituted.text, dialect="spark")
+        tree = parse_sql(substituted.text)
     except (SqlglotError, RecursionError):
         return "", (), [UnsupportedError("the query is not understood.", "write it in standard Spark SQL.")]
     try:
         qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
         names = tuple(qualified.named_selects) if isinstance(qualified, exp.Query) else ()
-        return qualified.sql(dialect="spark", pretty=True), names, problems
+        return render(qualified), names, problems
     except OptimizeError as error:
         return "", (), [_unbound(str(error), tree, substituted, bound)]
     except (SqlglotError, KeyError, RecursionError) as error:

@@ -49,7 +49,6 @@ def starts_constraint(reader: TokenReader) -> bool:
         or reader.sees("UNIQUE", "(")
         or reader.sees("UNIQUE", "KEY")
         or reader.sees("CHECK", "(")
-        or reader.sees("CHECK", "(")
     )
 
 

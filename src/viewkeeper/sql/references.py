@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.errors import Location, SqlSyntaxError, UnsupportedError
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName, quote
-from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.script import Fragment, parse_sql
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def parse_query(fragment: Fragment) -> ParsedText:
     """
     blanked, epochs = _blank_epoch_clauses(fragment)
     try:
-        tree = sqlglot.parse_one(blanked, dialect="spark")
+        tree = parse_sql(blanked)
     except ParseError as error:
         raise _syntax_error(fragment, blanked, error) from None
     except RecursionError:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.generators.spark import SparkGenerator
 
+from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import ColumnDefinition
 
 
+class _Generator(SparkGenerator):
+    """Leaves a WITH where it stands: moved to the top, two that define the same name would meet."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+
+
 def render(tree: exp.Expr) -> str:
-    return tree.sql(dialect="spark", pretty=True)
+    return _Generator(dialect="spark", pretty=True).generate(tree)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -97,8 +105,8 @@ def _column_definition(definition: ColumnDefinition) -> exp.ColumnDef:
     if not definition.nullable:
         constraints.append(exp.ColumnConstraint(kind=exp.NotNullColumnConstraint()))
     if definition.default is not None:
-        default = sqlglot.parse_one(definition.default, dialect="spark")
-        constraints.append(exp.ColumnConstraint(kind=exp.DefaultColumnConstraint(this=default)))
+        own_words = exp.Var(this=definition.default)
+        constraints.append(exp.ColumnConstraint(kind=exp.DefaultColumnConstraint(this=own_words)))
     if definition.comment is not None:
         constraints.append(
             exp.ColumnConstraint(kind=exp.CommentColumnConstraint(this=literal(definition.comment)))
@@ -112,7 +120,7 @@ def _column_definition(definition: ColumnDefinition) -> exp.ColumnDef:
 
 def at_time(table: exp.Table, time_travel: str) -> exp.Expr:
     """A relation with a time-travel clause that a parser has already accepted."""
-    travelled = sqlglot.parse_one(f"SELECT * FROM t {time_travel}", dialect="spark").find(exp.Table)
+    travelled = parse_sql(f"SELECT * FROM t {time_travel}").find(exp.Table)
     assert travelled is not None
     table.set("version", travelled.args.get("version"))
     return table

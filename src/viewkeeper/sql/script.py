@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import sqlglot
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
@@ -14,7 +16,23 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.errors import Location, SqlSyntaxError
 
 
-class _Words(Spark.Tokenizer):
+class _Spark(Spark):
+    """sqlglot's Spark, but a doubled quote in a string is one quote, as Spark reads it since version 4."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+
+def parse_sql(text: str) -> exp.Expr:
+    """The tree of one statement.
+
+    >>> print(parse_sql("SELECT 'it''s'").sql("spark"))
+    SELECT 'it\\'s'
+    """
+    return sqlglot.parse_one(text, dialect=_Spark)
+
+
+class _Words(_Spark.Tokenizer):
     """Spark's tokens, one word each: sqlglot's own tokenizer joins PRIMARY KEY and swallows whole commands."""
 
     KEYWORDS: ClassVar[dict[str, TokenType]] = {

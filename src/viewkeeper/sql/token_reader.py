@@ -100,9 +100,7 @@ class TokenReader:
         self._at += 1
         text = token.text
         while (following := self.peek()) is not None and following.token_type == TokenType.STRING:
-            glued = following.start == self.previous().end + 1
-            mark, opening = (self.fragment.text[at] for at in (self.previous().end, following.start))
-            text += (mark if glued and mark == opening else "") + following.text
+            text += following.text
             self._at += 1
         return text
 

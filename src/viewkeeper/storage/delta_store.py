@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from viewkeeper.errors import NotAWarehouseError
+from viewkeeper.errors import ConcurrencyProblem, NotAWarehouseError
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.catalogue_rows import Row, from_rows, to_rows
 from viewkeeper.storage.failures import storage_failure, storage_failures
@@ -53,26 +53,11 @@ class DeltaStore:
             return DeltaTable.is_deltatable(self._layout.catalogue, storage_options=self._options)
 
     def create(self, catalogue: Catalogue) -> None:
-        """Create the catalogue, unless another process was faster.
-
-        Table and first rows are one commit that is never retried: of several creators exactly one succeeds, and
-        no reader sees a catalogue without rows.
-        """
+        """Create the catalogue, unless another process was faster."""
         with storage_failures("the catalogue of the warehouse"):
             if self._layout.is_local:
                 Path(self._layout.catalogue).mkdir(parents=True, exist_ok=True)
-            try:
-                write_deltalake(
-                    self._layout.catalogue,
-                    _as_arrow(catalogue),
-                    mode="error",
-                    configuration=_PROPERTIES,
-                    storage_options=self._options,
-                    commit_properties=_NO_RETRY,
-                )
-            except DeltaError as error:
-                if not self.exists():
-                    raise storage_failure(error, "the catalogue of the warehouse") from error
+            self._create_table(self._layout.catalogue, _as_arrow(catalogue), "the catalogue of the warehouse")
 
     def read(self) -> tuple[Catalogue, int]:
         """The catalogue and the version to name when it is swapped."""
@@ -103,17 +88,20 @@ class DeltaStore:
             {name: [row[at] for row in rows] for at, name in enumerate(_JOURNAL_SCHEMA.names)},
             schema=_JOURNAL_SCHEMA,
         )
-        with storage_failures("the journal of the warehouse"):
+        what = "the journal of the warehouse"
+        with storage_failures(what):
+            journal = self._layout.journal
+            if not DeltaTable.is_deltatable(journal, storage_options=self._options) and self._create_table(
+                journal, data, what
+            ):
+                return
             try:
-                write_deltalake(
-                    self._layout.journal,
-                    data,
-                    mode="append",
-                    configuration=_PROPERTIES,
-                    storage_options=self._options,
-                )
-            except (CommitFailedError, TableNotFoundError) as error:
-                raise storage_failure(error, "the journal of the warehouse") from error
+                write_deltalake(journal, data, mode="append", storage_options=self._options)
+            except CommitFailedError as error:
+                raise ConcurrencyProblem(
+                    f"{what} is changed by others all the time; this change found no gap.",
+                    "repeat the statement.",
+                ) from error
 
     def fold(self) -> None:
         """Keep both tables small: few journal files, none that nobody reads any more.
@@ -147,6 +135,27 @@ class DeltaStore:
                 ]
         except TableNotFoundError:
             return []
+
+    def _create_table(self, address: str, data: pa.Table, what: str) -> bool:
+        """Create a table with its first rows; False if another process was faster.
+
+        That is one commit, never retried: delta-rs would retry it as a second one, and two tables in one would be
+        the end of it. So exactly one of several creators succeeds, and no reader sees a table without rows.
+        """
+        try:
+            write_deltalake(
+                address,
+                data,
+                mode="error",
+                configuration=_PROPERTIES,
+                storage_options=self._options,
+                commit_properties=_NO_RETRY,
+            )
+        except DeltaError as error:
+            if not DeltaTable.is_deltatable(address, storage_options=self._options):
+                raise storage_failure(error, what) from error
+            return False
+        return True
 
     def _open_catalogue(self) -> DeltaTable:
         try:

@@ -1,0 +1,2 @@
+-- ARRAY<MAP<STRING, INT>>
+TRANSFORM(`t`.`it``s`, e -> ARRAY_SORT(MAP_ENTRIES(e)))

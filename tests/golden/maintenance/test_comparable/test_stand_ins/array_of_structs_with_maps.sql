@@ -1,0 +1,16 @@
+-- ARRAY<STRUCT<a: INT, m: MAP<STRING, ARRAY<VARIANT>>>>
+TRANSFORM(
+  `t`.`it``s`,
+  e -> IF(
+    e IS NULL,
+    NULL,
+    NAMED_STRUCT(
+      'a',
+      e.`a`,
+      'm',
+      ARRAY_SORT(
+        TRANSFORM(MAP_ENTRIES(e.`m`), e -> STRUCT(e.key, TRANSFORM(e.value, e -> TO_JSON(e))))
+      )
+    )
+  )
+)

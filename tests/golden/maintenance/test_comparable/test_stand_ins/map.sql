@@ -1,0 +1,2 @@
+-- MAP<STRING, INT>
+ARRAY_SORT(MAP_ENTRIES(`t`.`it``s`))

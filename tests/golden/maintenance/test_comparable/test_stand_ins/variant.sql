@@ -1,0 +1,2 @@
+-- VARIANT
+TO_JSON(`t`.`it``s`)

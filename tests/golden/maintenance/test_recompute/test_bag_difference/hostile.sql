@@ -1,0 +1,52 @@
+SELECT
+  `it``s`,
+  `say "hi"; --`,
+  `two
+lines */`,
+  `größe`,
+  `_vk_copy`,
+  IF(`_vk_count` > 0, 'insert', 'delete') AS `_vk_change`
+FROM (
+  SELECT
+    `it``s`,
+    `say "hi"; --`,
+    `two
+lines */`,
+    `größe`,
+    SUM(`_vk_sign`) AS `_vk_count`,
+    SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+  FROM (
+    SELECT
+      `it``s`,
+      `say "hi"; --`,
+      `two
+lines */`,
+      `größe`,
+      1 AS `_vk_sign`
+    FROM `totals_query`
+    UNION ALL
+    SELECT
+      `it``s`,
+      `say "hi"; --`,
+      `two
+lines */`,
+      `größe`,
+      -1 AS `_vk_sign`
+    FROM `totals_old`
+  )
+  GROUP BY
+    `it``s`,
+    `say "hi"; --`,
+    `two
+lines */`,
+    `größe`
+  HAVING
+    SUM(`_vk_sign`) <> 0
+)
+LATERAL VIEW
+EXPLODE(
+  SEQUENCE(
+    CAST(LEAST(`_vk_old_count`, `_vk_old_count` + `_vk_count`) + 1 AS INT),
+    CAST(GREATEST(`_vk_old_count`, `_vk_old_count` + `_vk_count`) AS INT)
+  )
+) AS `_vk_copy`

@@ -1,0 +1,66 @@
+SELECT
+  `id`,
+  `m`,
+  `v`,
+  `s`,
+  `xs`,
+  `plain`,
+  `_vk_copy`,
+  IF(`_vk_count` > 0, 'insert', 'delete') AS `_vk_change`
+FROM (
+  SELECT
+    `id`,
+    ANY_VALUE(`m`) AS `m`,
+    ANY_VALUE(`v`) AS `v`,
+    ANY_VALUE(`s`) AS `s`,
+    ANY_VALUE(`xs`) AS `xs`,
+    `plain`,
+    SUM(`_vk_sign`) AS `_vk_count`,
+    SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+  FROM (
+    SELECT
+      `id`,
+      `m`,
+      `v`,
+      `s`,
+      `xs`,
+      `plain`,
+      1 AS `_vk_sign`
+    FROM `totals_query`
+    UNION ALL
+    SELECT
+      `id`,
+      `m`,
+      `v`,
+      `s`,
+      `xs`,
+      `plain`,
+      -1 AS `_vk_sign`
+    FROM `totals_old`
+  )
+  GROUP BY
+    `id`,
+    ARRAY_SORT(MAP_ENTRIES(`m`)),
+    TO_JSON(`v`),
+    IF(
+      `s` IS NULL,
+      NULL,
+      NAMED_STRUCT(
+        'a',
+        `s`.`a`,
+        'm',
+        ARRAY_SORT(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+      )
+    ),
+    TRANSFORM(`xs`, e -> ARRAY_SORT(MAP_ENTRIES(e))),
+    `plain`
+  HAVING
+    SUM(`_vk_sign`) <> 0
+)
+LATERAL VIEW
+EXPLODE(
+  SEQUENCE(
+    CAST(LEAST(`_vk_old_count`, `_vk_old_count` + `_vk_count`) + 1 AS INT),
+    CAST(GREATEST(`_vk_old_count`, `_vk_old_count` + `_vk_count`) AS INT)
+  )
+) AS `_vk_copy`
