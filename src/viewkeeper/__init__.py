@@ -1,4 +1,4 @@
-"""Viewkeeper keeps SQL materialized views fresh on Apache Spark, by applying changes instead of recomputing."""
+"""Viewkeeper keeps SQL materialized views fresh on Apache Spark, and proves them right."""
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, StatementReport, VerifyReport

@@ -21,8 +21,8 @@ from viewkeeper.errors import (
     StorageError,
 )
 from viewkeeper.execution import base_tables, describe
-from viewkeeper.execution.create_view import create_view
-from viewkeeper.execution.epochs import finish_left_epochs, refresh, restore_table
+from viewkeeper.execution.create_view import check_policy, create_view
+from viewkeeper.execution.epochs import finish_left_epochs, foreign_commit, refresh, restore_table
 from viewkeeper.execution.progress import Listener, nobody_listens
 from viewkeeper.execution.queries import change_data, register, run_query
 from viewkeeper.execution.reports import (
@@ -97,7 +97,8 @@ class Warehouse:
             store = SparkStore(layout, lambda: sessions.own)
             log = SparkLog(lambda: sessions.own)
         self._workspace = Workspace(layout, WarehouseState(store), log, sessions, on_progress)
-        if not store.exists():
+        self.is_new = not store.exists()
+        if self.is_new:
             if not create:
                 raise NotAWarehouseError(
                     f"{layout.root} is no Viewkeeper warehouse.",
@@ -162,6 +163,7 @@ class Warehouse:
     def explain_script(self, text: str) -> list[ExplainReport]:
         """How the views of a script would be maintained, without creating them and without Spark."""
         reports = []
+        catalogue = self._workspace.state.read()
         for fragment in split_script(text):
             statement = parse_statement(fragment)
             if not isinstance(statement, CreateView):
@@ -170,7 +172,8 @@ class Warehouse:
                     "put one or more such statements into the file.",
                     fragment.locate(0, len(fragment.text)),
                 )
-            reports.append(describe.explain_create(self._workspace, statement))
+            reports.append(describe.explain_create(catalogue, statement))
+            catalogue = describe.as_if_created(catalogue, statement)
         return reports
 
     def view_names(self) -> list[str]:
@@ -222,7 +225,7 @@ class Warehouse:
             case ExplainView(name):
                 return describe.explain_view(workspace, name)
             case ExplainCreate(create):
-                return describe.explain_create(workspace, create)
+                return describe.explain_create(workspace.state.read(), create)
             case VerifyView(name):
                 return verify_view(workspace, describe.view_named(workspace.state.read(), name))
             case RestoreView(name):
@@ -263,6 +266,9 @@ class Warehouse:
                 CreateView(view.name, action, view.policy, view.comment, or_replace=True),
             )
 
+        if isinstance(action, SetPolicy):
+            check_policy(view.name, action.policy)
+
         def step(newest: Catalogue) -> Catalogue:
             current = describe.view_named(newest, statement.name)
             match action:
@@ -280,6 +286,8 @@ class Warehouse:
         view = describe.view_named(self._workspace.state.read(), name)
         catalogue = finish_left_epochs(self._workspace, [view.id])
         published = catalogue.published[view.id]
+        if foreign_commit(self._workspace, view, published.version) is None:
+            return StatementReport(f"nobody else has changed {name}; it is at epoch {published.epoch}.")
         restore_table(self._workspace, view, published.version, published.epoch)
         return StatementReport(f"{name} is back at epoch {published.epoch}.")
 

@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 
 from viewkeeper.errors import CorruptWarehouseError, InUseError, StorageError, ViewkeeperError
-from viewkeeper.storage.failures import storage_failure, storage_failures
+from viewkeeper.sources.delta_failures import storage_failure, storage_failures
 
 FULL = "the disk is full: the shop cannot be written.\nTo do: free some space and repeat the statement."
 DENIED = "no permission to use the shop.\nTo do: check the rights on the warehouse's folder."

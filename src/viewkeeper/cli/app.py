@@ -14,7 +14,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.errors import UserError, ViewkeeperError
 
 app = typer.Typer(
-    help="Keeps SQL materialized views fresh on Apache Spark, by applying changes instead of recomputing.",
+    help="Keeps SQL materialized views fresh on Apache Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,7 +38,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON, for pr
 def _open(warehouse: str, spark: str | None, output: Output, create: bool = False) -> Any:
     from viewkeeper.warehouse import Warehouse
 
-    return Warehouse(warehouse, spark, create=create, on_progress=output.progress)
+    opened = Warehouse(warehouse, spark, create=create, on_progress=output.progress)
+    if opened.is_new:
+        output.note(f"created a new warehouse at {opened.path}")
+    return opened
 
 
 @app.command()
@@ -199,24 +202,32 @@ def version() -> None:
 
 def main() -> None:
     """The entry point: every error is one clear message and a non-zero exit code."""
-    as_json = "--json" in sys.argv
+    code = 0
     try:
-        app(standalone_mode=True)
+        code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
     except ViewkeeperError as error:
-        if as_json:
+        if "--json" in sys.argv:
             print(json.dumps(error.as_json(), default=str))
         else:
             Output(False).error(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted; nothing was published.", file=sys.stderr)
         _leave_at_once(130)
     except BrokenPipeError:
         _leave_at_once(0)
+    except Exception as error:
+        # A wrong option or command: typer keeps these classes private.
+        if not hasattr(error, "show") or not hasattr(error, "exit_code"):
+            raise
+        error.show()
+        code = error.exit_code
+    sys.exit(code)
 
 
 def _leave_at_once(code: int) -> None:
-    """Leave without waiting for a JVM that was interrupted too."""
+    """Leave without waiting for a JVM that was interrupted too, and without closing a pipe nobody reads."""
     sys.stderr.flush()
     os._exit(code)
 

@@ -20,6 +20,8 @@ from viewkeeper.errors import UserError
 _STATES = ("CA", "NY", "TX", "WA", "OR", "NV", "AZ", "FL", "IL", "MA")
 _CATEGORIES = ("toy", "food", "book", "garden", "music")
 
+_NAMES = {"store", "item", "sale", "line", "cal_toy_sales", "toy_totals"}
+
 SCHEMA = """
 CREATE TABLE store (store_id INT PRIMARY KEY, city STRING, state STRING, manager STRING);
 CREATE TABLE item (item_id INT PRIMARY KEY, item_name STRING, category STRING, supplier_name STRING);
@@ -88,11 +90,7 @@ def run_demo(path: str, lines: int, rounds: int, spark: str | None, output: Outp
     from viewkeeper.warehouse import Warehouse
 
     console = Console(highlight=False, soft_wrap=True)
-    folder = Path(path)
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / "_viewkeeper").is_dir():
-            raise UserError(f"{path} exists and is no Viewkeeper warehouse.", "name another folder.")
-        shutil.rmtree(folder)
+    _remove_earlier_demo(path)
 
     def chapter(text: str) -> None:
         console.print(f"\n[bold]{text}[/bold]")
@@ -129,6 +127,18 @@ def run_demo(path: str, lines: int, rounds: int, spark: str | None, output: Outp
             f"viewkeeper history -w {path}",
         ):
             console.print(f"   .venv/bin/{command}", style="cyan")
+
+
+def _remove_earlier_demo(path: str) -> None:
+    """An earlier demo makes room for the new one; anything else stays as it is."""
+    from viewkeeper.warehouse import Warehouse
+
+    folder = Path(path)
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if set(Warehouse(folder, create=False).names()) - _NAMES:
+        raise UserError(f"{path} holds a warehouse that is not of this demo.", "name another folder.")
+    shutil.rmtree(folder)
 
 
 def _one_round(warehouse: Any, number: int, lines: int, console: Console) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rich.text import Text
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, TableReport
-from viewkeeper.execution.spark_failures import spark_failures
+from viewkeeper.sources.spark_failures import spark_failures
 
 MOST_ROWS = 1000
 """So many rows of a query are shown; programs get all."""
@@ -36,6 +36,9 @@ class Output:
             self.json(data or {"message": text})
         else:
             self._console.print(Text(text))
+
+    def note(self, text: str) -> None:
+        self._errors.print(Text(text, style="dim"))
 
     def json(self, value: Any) -> None:
         print(json.dumps(value, default=str, ensure_ascii=False))

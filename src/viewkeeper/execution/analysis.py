@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from viewkeeper.errors import InvalidStatementError, UnsupportedError, ViewkeeperError
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import is_hidden
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import columns_of_schema
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import quote

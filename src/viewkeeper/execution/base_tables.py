@@ -17,10 +17,10 @@ from viewkeeper.errors import (
 from viewkeeper.execution.create_view import check_stored_queries, forget_consumed
 from viewkeeper.execution.queries import substitute_objects
 from viewkeeper.execution.reports import StatementReport
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import is_hidden
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import columns_of_schema
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import QualifiedName, did_you_mean
@@ -172,6 +172,12 @@ def _create_from_query(
 ) -> TableRecord:
     assert statement.query is not None
     parsed = parse_query(statement.query)
+    if parsed.is_change:
+        raise InvalidStatementError(
+            "a table is filled from a query.",
+            "write AS SELECT …",
+            statement.query.locate(0, len(statement.query.text)),
+        )
     text = substitute_objects(workspace, catalogue, parsed)
     address = workspace.layout.address(table.location)
     try:
@@ -223,6 +229,7 @@ def attach_table(workspace: Workspace, statement: AttachTable) -> StatementRepor
         address,
         attached=True,
         catalogue_name=statement.catalogue_name,
+        delta_id=shape.delta_id,
     )
     _check_columns(table)
     table = with_constraints(catalogue, table, statement.constraints)
@@ -260,8 +267,14 @@ def alter_table(workspace: Workspace, statement: AlterTable) -> StatementReport:
             case SetUpdatable(("*",)):
                 return newest.with_table(replace(current, updatable=None))
             case SetUpdatable(columns):
-                known = _known_columns(current, columns, "UPDATABLE")
-                return newest.with_table(replace(current, updatable=known, append_only=False))
+                if current.append_only:
+                    raise InvalidStatementError(
+                        f"{current.name} is append only.",
+                        f"ALTER TABLE {current.name} UNSET APPEND ONLY first.",
+                    )
+                return newest.with_table(
+                    replace(current, updatable=_known_columns(current, columns, "UPDATABLE"))
+                )
             case SetAppendOnly(append_only):
                 return newest.with_table(replace(current, append_only=append_only))
             case AddConstraint(constraint):

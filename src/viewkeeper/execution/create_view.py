@@ -26,6 +26,8 @@ from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
 from viewkeeper.maintenance.build_plan import plan_first_load, recompute_reason
 from viewkeeper.sql.binding import BoundQuery
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.script import Fragment
 from viewkeeper.sql.statements import CreateView, RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import new_holder
@@ -52,7 +54,7 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
             raise NameExistsError(f"{statement.name} is a table, not a view.", "choose another name.")
         catalogue = finish_left_epochs(workspace, [existing.id])
     query = bind_new(statement.query, catalogue)
-    check_policy(statement.policy, statement)
+    check_policy(statement.name, statement.policy, statement.query)
     if existing is not None:
         _refuse_cycle(catalogue, existing.id, query)
     inputs, sources = _load_versions(workspace, catalogue, query)
@@ -74,17 +76,17 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
     return _load(workspace, view, query, inputs, sources)
 
 
-def check_policy(policy: RefreshPolicy, statement: CreateView) -> None:
+def check_policy(name: QualifiedName, policy: RefreshPolicy, query: Fragment | None = None) -> None:
     """STRICT refuses what would recompute; INCREMENTAL warns."""
     reason = recompute_reason(policy)
     if policy is RefreshPolicy.STRICT:
         raise RefreshPolicyError(
-            f"{statement.name} cannot be maintained without recomputing: {reason}.",
-            "create it with REFRESH AUTO.",
-            statement.query.locate(0, len(statement.query.text)),
+            f"{name} cannot be maintained without recomputing: {reason}.",
+            "use REFRESH AUTO.",
+            None if query is None else query.locate(0, len(query.text)),
         )
     if policy is RefreshPolicy.INCREMENTAL:
-        warnings.warn(f"{statement.name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
+        warnings.warn(f"{name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
 
 
 def _refuse_cycle(catalogue: Catalogue, view_id: str, query: BoundQuery) -> None:
@@ -231,11 +233,12 @@ def _publish_new(
 
 
 def forget_consumed(catalogue: Catalogue, object_id: str) -> Catalogue:
-    """After an object was replaced: its readers have consumed nothing of the new one yet."""
-    for reader in catalogue.readers_of(object_id):
-        publication = catalogue.published[reader.id]
-        inputs = {**publication.inputs, object_id: -1}
-        catalogue = catalogue.with_publication(reader.id, replace(publication, inputs=inputs))
+    """After an object was replaced: the views above have consumed nothing of the new one yet."""
+    for view_id, publication in catalogue.published.items():
+        inputs = {i: -1 if i == object_id else version for i, version in publication.inputs.items()}
+        sources = {i: -1 if i == object_id else version for i, version in publication.sources.items()}
+        changed = replace(publication, inputs=inputs, sources=sources)
+        catalogue = catalogue.with_publication(view_id, changed)
     return catalogue
 
 

@@ -113,6 +113,8 @@ def describe(workspace: Workspace, name: QualifiedName) -> TableReport:
             rows.append(("#", "APPEND ONLY", "", ""))
     else:
         rows += [("#", f"REFRESH {record.policy.value}", "", ""), ("#", record.query, "", "")]
+    if record.comment is not None:
+        rows.append(("#", "COMMENT", "", record.comment))
     return TableReport(("column", "type", "null", "comment"), tuple(rows), str(record.name))
 
 
@@ -128,7 +130,8 @@ def object_named(catalogue: Catalogue, name: QualifiedName) -> ObjectRecord:
 
 def _key_text(table: TableRecord) -> list[str]:
     return [
-        f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} ({', '.join(key.columns)}){' RELY' if key.rely else ''}"
+        f"CONSTRAINT {key.name} {'PRIMARY KEY' if key.primary else 'UNIQUE'} ({', '.join(key.columns)})"
+        f"{' RELY' if key.rely else ''}"
         for key in table.keys
     ]
 
@@ -182,13 +185,12 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     return _explain(view.name, view.id, query, view.columns, view.policy)
 
 
-def explain_create(workspace: Workspace, statement: CreateView) -> ExplainReport:
+def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
     """What CREATE would do, without Spark: types are not known yet, names are."""
-    catalogue = workspace.state.read()
     query = bind_new(statement.query, catalogue)
     if query.problems:
         raise query.problems[0]
-    check_policy(statement.policy, statement)
+    check_policy(statement.name, statement.policy, statement.query)
     columns = tuple(Column(column, Simple("STRING")) for column in query.output_names)
     load = plan_first_load(statement.name, query, columns)
     report = _explain(statement.name, "", query, columns, statement.policy)
@@ -196,13 +198,25 @@ def explain_create(workspace: Workspace, statement: CreateView) -> ExplainReport
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
 
+def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
+    """The catalogue with a view that is only planned, so that views above it can be planned too."""
+    query = bind_new(statement.query, catalogue)
+    columns = tuple(Column(name, Simple("STRING")) for name in query.output_names)
+    references = {r.name.key: query.input_of(r).object_id for r in query.parsed.references}
+    view = ViewRecord(
+        statement.name.key, statement.name, columns, "", statement.query.text, references, statement.policy
+    )
+    return catalogue.with_view(view)
+
+
 def _explain(
     name: QualifiedName, view_id: str, query: BoundQuery, columns: tuple[Column, ...], policy: RefreshPolicy
 ) -> ExplainReport:
     reads = ", ".join(str(found.name) for found in query.inputs)
+    changed = " or ".join(str(found.name) for found in query.inputs)
     plan = plan_refresh(name, view_id, query, columns, policy, ())
     lines = [f"materialized view {name}, REFRESH {policy.value}, reads {reads}", ""]
-    lines += explain_plan(plan, f"when {reads} changes")
+    lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport(
         "\n".join(lines), {"view": str(name), "policy": policy.value, "refresh": plan.to_json()}
     )

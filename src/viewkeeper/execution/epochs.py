@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,11 +24,11 @@ from viewkeeper.errors import (
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
 from viewkeeper.execution.run_plan import PlanRun
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_stored
 from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, epoch_marker
 from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
@@ -38,19 +38,24 @@ from viewkeeper.storage.records import LONG_AGO, Claim, HistoryEntry, Holder, Pu
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What became of one view: a publication unless it failed."""
+    """What became of one view: a publication, or the exit code of what it failed with."""
 
     entry: HistoryEntry
     publication: Publication | None
+    exit_code: int = 0
 
 
 def refresh(workspace: Workspace, view_ids: Sequence[str]) -> RefreshReport:
     """Bring these views, and the views they read, to the newest versions of their tables."""
     started = time.monotonic()
-    catalogue = finish_left_epochs(workspace, [v.id for v in workspace.state.read().views_below(view_ids)])
+    repeated: list[RefreshReport] = []
+    wanted = [view.id for view in workspace.state.read().views_below(view_ids)]
+    catalogue = finish_left_epochs(workspace, wanted, repeated.append)
     views = catalogue.views_below(view_ids)
     pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
     if not _anything_changed(workspace, catalogue, views, pins):
+        if repeated:
+            return repeated[-1]
         reports = tuple(ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views)
         return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
     with new_holder() as holder:
@@ -59,7 +64,9 @@ def refresh(workspace: Workspace, view_ids: Sequence[str]) -> RefreshReport:
     return report
 
 
-def finish_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalogue:
+def finish_left_epochs(
+    workspace: Workspace, view_ids: Sequence[str], hear: Callable[[RefreshReport], None] = lambda report: None
+) -> Catalogue:
     """Repeat the epochs that dead processes left on these views; refuse if a living one is at work."""
     _forget_dead_loads(workspace)
     while True:
@@ -78,7 +85,7 @@ def finish_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalog
             taken = _take_over(workspace, claim, holder)
             if taken is not None:
                 workspace.listener(Event(Moment.TAKEN_OVER, claim.epoch))
-                run_epoch(workspace, taken, time.monotonic(), raise_failures=False)
+                hear(run_epoch(workspace, taken, time.monotonic(), raise_failures=False))
 
 
 def _forget_dead_loads(workspace: Workspace) -> None:
@@ -225,7 +232,7 @@ def _refresh_view(
             entry, outcome="failed", strategy=Strategy.RECOMPUTE.value, reason="failed", version=None,
             error=error.message, seconds=seconds, finished_at=now(), sources=dict(published.sources),
         )  # fmt: skip
-        return _Outcome(failure, None)
+        return _Outcome(failure, None, error.exit_code)
 
 
 def _run_plan(
@@ -381,5 +388,6 @@ def _report(epoch: int, outcomes: Sequence[_Outcome], seconds: float, raise_fail
             f"{failures[0].view} could not be refreshed: {failures[0].error}",
             f"{kept} kept the last epoch; every other view was published.",
             report,
+            max(outcome.exit_code for outcome in outcomes),
         )
     return report

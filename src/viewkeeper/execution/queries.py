@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, VersionGoneError
 from viewkeeper.execution.reports import StatementReport
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.names import did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
 from viewkeeper.sql.rendering import at_time, delta_table, render, select_all
@@ -28,10 +28,8 @@ def run_query(workspace: Workspace, statement: Query) -> Any:
     """A DataFrame of the user's session."""
     catalogue = workspace.state.read()
     parsed = parse_query(statement.text)
-    if not isinstance(parsed.tree, exp.Query):
-        raise UnsupportedError(
-            "this is no query.", "write SELECT …", statement.text.locate(0, len(statement.text.text))
-        )
+    if parsed.is_change:
+        return change_data(workspace, ChangeData(parsed.tree.key.upper(), statement.text))
     _warn_of_different_versions(catalogue, parsed)
     text = substitute_objects(workspace, catalogue, parsed)
     with spark_failures("the query was analysed", text):

@@ -42,9 +42,10 @@ class RefreshReport:
 class RefreshFailedError(ViewkeeperError):
     """Some views kept their last epoch; `report` says which, and what became of the others."""
 
-    def __init__(self, message: str, hint: str, report: RefreshReport) -> None:
+    def __init__(self, message: str, hint: str, report: RefreshReport, exit_code: int = 1) -> None:
         super().__init__(message, hint)
         self.report = report
+        self.exit_code = exit_code
 
     def as_json(self) -> dict[str, Any]:
         return {**super().as_json(), "report": self.report.to_json()}
@@ -110,7 +111,8 @@ class TableReport:
     title: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"title": self.title, "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows]}
+        keys = [column.replace(" ", "_") for column in self.columns]
+        return {"title": self.title, "rows": [dict(zip(keys, row, strict=True)) for row in self.rows]}
 
     def __str__(self) -> str:
         cells = [self.columns, *[tuple("" if v is None else str(v) for v in row) for row in self.rows]]

@@ -10,7 +10,6 @@ from typing import Any
 from typing_extensions import assert_never
 
 from viewkeeper.errors import CorruptWarehouseError
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, change_set_application, view_application
 from viewkeeper.maintenance.plan import (
@@ -23,6 +22,7 @@ from viewkeeper.maintenance.plan import (
     Step,
     WriteChangeSet,
 )
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import epoch_marker
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.references import Substitution, parse_query, substitute

@@ -74,6 +74,7 @@ class Sessions:
         self._given = given if given is not None else os.environ.get("VIEWKEEPER_SPARK") or None
         self._user: Any = None
         self._own: Any = None
+        self._started_here = False
         self._applied: dict[str, str] = {}
 
     @property
@@ -88,7 +89,12 @@ class Sessions:
     @property
     def user(self) -> Any:
         if self._user is None:
-            self._user = _open(self._given)
+            self._started_here = self._given is None or isinstance(self._given, str)
+            if self._given is None and (running := _running_session()) is not None:
+                self._started_here = False
+                self._user = running
+            else:
+                self._user = _open(self._given)
         return self._user
 
     @property
@@ -106,8 +112,7 @@ class Sessions:
         session = self.own
         for key, value in settings.items():
             if self._applied.get(key) != value:
-                with contextlib.suppress(Exception):
-                    session.conf.set(key, value)
+                _apply(session, key, value)
                 self._applied[key] = value
         return session
 
@@ -146,10 +151,10 @@ class Sessions:
         _forget_dead_gateway()
 
     def stop(self) -> None:
-        """Stop what we started; a session handed in stays as it is."""
+        """Stop what we started; a session handed in, or found running, stays as it is."""
         if self._own is not None and is_connect(self._own):
             _close_client(self._own)
-        if self._user is not None and (self._given is None or isinstance(self._given, str)):
+        if self._user is not None and self._started_here:
             with contextlib.suppress(Exception):
                 self._user.stop()
         self._user = self._own = None
@@ -171,18 +176,36 @@ def _open(given: Any) -> Any:
     return given
 
 
+def _running_session() -> Any:
+    """A session that this process runs already; two Sparks in one process are not possible."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        _require_delta(running)
+    return running
+
+
+def _apply(session: Any, key: str, value: str) -> None:
+    try:
+        session.conf.set(key, value)
+    except Exception as error:
+        raise EnvironmentProblem(
+            f"this Spark does not take the setting {key} = {value}, which the view was created with.",
+            "use a Spark of the version that the view was created with, or create the view again.",
+        ) from error
+
+
 def embedded_session(master: str = "local[*]") -> Any:
     """A session of our own making, tuned for small changes."""
     from pyspark.sql import SparkSession
 
     from viewkeeper.execution.jars import check_java, fetch_jars, find_jars
 
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        _require_delta(active)
-        return active
     check_java()
-    jars = find_jars() or fetch_jars()
+    jars = find_jars() or fetch_jars(lambda text: print(text, file=sys.stderr))
     builder = SparkSession.builder.master(master).appName("viewkeeper")
     settings = {
         **DELTA_SETTINGS,
@@ -195,6 +218,8 @@ def embedded_session(master: str = "local[*]") -> Any:
     }
     if master.startswith("local"):
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
+    else:
+        del settings["spark.sql.shuffle.partitions"]
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
@@ -225,10 +250,11 @@ def _connect(url: str) -> Any:
 
 
 def _require_delta(session: Any) -> None:
-    catalog = None
-    with contextlib.suppress(Exception):
-        catalog = session.conf.get("spark.sql.catalog.spark_catalog", None)
-    if not catalog or "delta" not in catalog.lower():
+    signs = ""
+    for key in (*DELTA_SETTINGS, "spark.databricks.clusterUsageTags.sparkVersion"):
+        with contextlib.suppress(Exception):
+            signs += session.conf.get(key, None) or ""
+    if "delta" not in signs.lower() and "databricks" not in signs.lower() and "scala" not in signs.lower():
         settings = " ".join(f"--conf {key}={value}" for key, value in DELTA_SETTINGS.items())
         raise EnvironmentProblem(
             "the Spark session has no Delta Lake.", f"start it with the Delta jars and {settings}."

@@ -12,9 +12,9 @@ from pathlib import Path
 from viewkeeper.errors import StorageError
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import StatementReport
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import Claim, HistoryEntry, ViewRecord

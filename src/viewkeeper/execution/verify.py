@@ -13,10 +13,10 @@ from typing import Any
 
 from viewkeeper.errors import InvalidStatementError
 from viewkeeper.execution.reports import VerifyReport
-from viewkeeper.execution.spark_failures import spark_failures
 from viewkeeper.execution.workspace import Workspace, bind_stored
 from viewkeeper.generated_names import SIGNED_COUNT
 from viewkeeper.maintenance.recompute import signed_difference
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import render, select_all

@@ -48,6 +48,8 @@ class Workspace:
         versions = {}
         for table_id in sorted(table_ids):
             table = catalogue.tables[table_id]
+            if table.attached:
+                self._refuse_another_table(table)
             try:
                 versions[table_id] = self.log.version(self.data_address(table))
             except CorruptWarehouseError as error:
@@ -55,6 +57,13 @@ class Workspace:
                     f"the table {table.name} cannot be read: {error.message}", error.hint
                 ) from error
         return versions
+
+    def _refuse_another_table(self, table: TableRecord) -> None:
+        if self.log.shape(self.data_address(table)).delta_id != table.delta_id:
+            raise CorruptWarehouseError(
+                f"the table that was attached as {table.name} was replaced by another one at {table.location}.",
+                f"drop the views that read {table.name}, DROP TABLE {table.name}, and attach it again.",
+            )
 
 
 def resolver(catalogue: Catalogue, references: Mapping[str, str] | None = None) -> Resolver:

@@ -13,8 +13,8 @@ from deltalake.fs import DeltaStorageHandler
 
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
+from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
-from viewkeeper.storage.failures import storage_failures
 
 
 class DeltaRsLog:
@@ -40,8 +40,9 @@ class DeltaRsLog:
         table = self._open(address)
         with storage_failures(f"the Delta table at {address}"):
             columns = columns_of_schema(table.schema().to_json())
-            feed = table.metadata().configuration.get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns, feed.lower() == "true")
+            metadata = table.metadata()
+            feed = metadata.configuration.get("delta.enableChangeDataFeed", "false")
+        return TableShape(columns, feed.lower() == "true", str(metadata.id))
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         table = self._open(address)

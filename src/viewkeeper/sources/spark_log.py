@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from viewkeeper.errors import UnknownNameError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
 from viewkeeper.sql.rendering import column, delta_table, literal, render, select_all
 
@@ -17,26 +19,22 @@ class SparkLog:
         self._session = session
 
     def exists(self, address: str) -> bool:
-        try:
-            self._history(address, 1)
-        except Exception as error:
-            if "NOT_FOUND" in str(error) or "MISSING_DELTA" in str(error) or "is not a Delta" in str(error):
-                return False
-            raise
-        return True
+        return table_exists(self._session(), address)
 
     def row_count(self, address: str) -> int:
-        return int(self._session().sql(render(select_all(delta_table(address)))).count())
+        with spark_failures(f"the Delta table at {address} was counted"):
+            return int(self._session().sql(render(select_all(delta_table(address)))).count())
 
     def version(self, address: str) -> int:
         return int(self._history(address, 1)[0]["version"])
 
     def shape(self, address: str) -> TableShape:
         table = delta_table(address)
-        schema = self._session().sql(render(select_all(table))).schema.json()
-        detail = self._session().sql(f"DESCRIBE DETAIL {table.sql(dialect='spark')}").collect()[0]
+        with spark_failures(f"the Delta table at {address} was looked at"):
+            schema = self._session().sql(render(select_all(table))).schema.json()
+            detail = self._session().sql(f"DESCRIBE DETAIL {table.sql(dialect='spark')}").collect()[0]
         feed = (detail["properties"] or {}).get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns_of_schema(schema), feed == "true")
+        return TableShape(columns_of_schema(schema), feed == "true", str(detail["id"]))
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         missing = self.version(address) - version
@@ -57,11 +55,23 @@ class SparkLog:
         if not any(commit.epoch == epoch for commit in written):
             return None
         mine = select_all(delta_table(address)).where(column(CHANGE_EPOCH).eq(literal(epoch)))
-        counts = self._session().sql(render(mine)).groupBy(CHANGE_KIND).count().collect()
+        with spark_failures(f"the change sets at {address} were read"):
+            counts = self._session().sql(render(mine)).groupBy(CHANGE_KIND).count().collect()
         by_kind = {row[CHANGE_KIND]: int(row["count"]) for row in counts}
         inserted = by_kind.pop(INSERTED, 0)
         return inserted, sum(by_kind.values())
 
     def _history(self, address: str, limit: int) -> list[Any]:
         table = delta_table(address).sql(dialect="spark")
-        return list(self._session().sql(f"DESCRIBE HISTORY {table} LIMIT {limit:d}").collect())
+        with spark_failures(f"the log of {address} was read"):
+            return list(self._session().sql(f"DESCRIBE HISTORY {table} LIMIT {limit:d}").collect())
+
+
+def table_exists(session: Any, address: str) -> bool:
+    """Whether there is a Delta table; anything but its absence is an error."""
+    try:
+        with spark_failures(f"the Delta table at {address} was looked for"):
+            session.sql(render(select_all(delta_table(address)))).schema  # noqa: B018  analysing is the question
+    except UnknownNameError:
+        return False
+    return True

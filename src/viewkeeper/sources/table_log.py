@@ -62,8 +62,11 @@ class Commit:
 
 @dataclass(frozen=True)
 class TableShape:
+    """`delta_id` tells a table from another one that took its place."""
+
     columns: tuple[Column, ...]
     has_change_feed: bool
+    delta_id: str
 
 
 class TableLog(Protocol):

@@ -46,6 +46,11 @@ class ParsedText:
     schema_qualifiers: tuple[tuple[int, int], ...]
 
     @property
+    def is_change(self) -> bool:
+        """Whether this is INSERT, UPDATE, DELETE, MERGE or TRUNCATE, and no query."""
+        return isinstance(self.tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable))
+
+    @property
     def target(self) -> Reference | None:
         return next((reference for reference in self.references if reference.is_target), None)
 

@@ -20,9 +20,9 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from viewkeeper.errors import ConcurrencyProblem, NotAWarehouseError
+from viewkeeper.sources.delta_failures import storage_failure, storage_failures
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.catalogue_rows import Row, from_rows, to_rows
-from viewkeeper.storage.failures import storage_failure, storage_failures
 from viewkeeper.storage.layout import Layout
 from viewkeeper.storage.records import HistoryEntry
 

@@ -15,6 +15,7 @@ _FILE_URI = re.compile(r"file:(//(localhost)?)?(?=/)")
 _IMPOSSIBLE = re.compile(r"[\[\]^|\x00-\x1f\x7f]|%[0-9A-Fa-f]{2}" + (r"|\\" if os.sep == "/" else ""))
 
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _REACHED_BY_DELTA_RS = {"file", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "hdfs"}
 
 
@@ -34,14 +35,14 @@ class Layout:
         file_uri = _FILE_URI.match(text)
         if file_uri is not None:
             text = unquote(text[file_uri.end() :])
-        if "://" not in text:
+        if not _SCHEME.match(text):
             text = str(Path(text).expanduser().absolute())
             _refuse_impossible_path(text)
         return Layout(text.rstrip("/") or "/")
 
     @property
     def is_local(self) -> bool:
-        return "://" not in self.root
+        return not _SCHEME.match(self.root)
 
     @property
     def needs_spark(self) -> bool:
@@ -50,7 +51,7 @@ class Layout:
         >>> Layout("viewfs://cluster/shop").needs_spark, Layout("s3://bucket/shop").needs_spark
         (True, False)
         """
-        return not self.is_local and self.root.split("://")[0].lower() not in _REACHED_BY_DELTA_RS
+        return not self.is_local and self.root.split(":")[0].lower() not in _REACHED_BY_DELTA_RS
 
     @property
     def catalogue(self) -> str:
@@ -62,7 +63,7 @@ class Layout:
 
     def address(self, location: str) -> str:
         """The full address of a location of the catalogue."""
-        return location if location.startswith("/") or "://" in location else f"{self.root}/{location}"
+        return location if location.startswith("/") or _SCHEME.match(location) else f"{self.root}/{location}"
 
     def rows(self, view_location: str) -> str:
         """The table with a view's rows."""

@@ -38,7 +38,10 @@ class ForeignKeyRecord:
 
 @dataclass(frozen=True)
 class TableRecord:
-    """A base table. `location` is a folder of the warehouse, or a full address where `attached`."""
+    """A base table. `location` is a folder of the warehouse, or a full address where `attached`.
+
+    `delta_id` is the identity of an attached Delta table: another table at the same address is noticed.
+    """
 
     id: str
     name: QualifiedName
@@ -51,6 +54,7 @@ class TableRecord:
     attached: bool = False
     catalogue_name: str | None = None
     comment: str | None = None
+    delta_id: str | None = None
 
     def to_json(self) -> Json:
         return {
@@ -61,6 +65,7 @@ class TableRecord:
             "append_only": self.append_only,
             "attached": self.attached,
             "catalogue_name": self.catalogue_name,
+            "delta_id": self.delta_id,
         }
 
     @staticmethod
@@ -82,6 +87,7 @@ class TableRecord:
             value["attached"],
             value["catalogue_name"],
             value["comment"],
+            value["delta_id"],
         )
 
 
@@ -185,7 +191,8 @@ class Holder:
     user: str
 
     def __str__(self) -> str:
-        return f"process {self.pid} of {self.user} on {self.host}"
+        who = f"process {self.pid}" if self.pid >= 0 else "a process that stopped"
+        return f"{who} of {self.user} on {self.host}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The same tables as `delta_store` writes, at the price of Spark jobs. A swap is serialised by a Delta transaction:
 the number of the swap is its version, so of two writers with the same number only one takes effect; a token in
-the head row tells the writer whether it was the one.
+its commit tells the writer whether it was the one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from viewkeeper.errors import NotAWarehouseError
+from viewkeeper.errors import NotAWarehouseError, UserError
+from viewkeeper.sources.spark_failures import spark_failures
+from viewkeeper.sources.spark_log import table_exists
 from viewkeeper.sql.rendering import column, delta_table, literal, render, select_all
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.catalogue_rows import Row, from_rows, to_rows
@@ -21,7 +23,7 @@ from viewkeeper.storage.records import HistoryEntry
 
 _APPLICATION = "viewkeeper/catalogue"
 _SWAP = "swap"
-"""The kind of the row that carries the number of the last swap and the token of its writer."""
+"""The kind of the row that carries the number of the last swap."""
 
 
 class SparkStore:
@@ -51,34 +53,44 @@ class SparkStore:
         return self._write(catalogue, expected_version + 1)
 
     def _write(self, catalogue: Catalogue, number: int) -> bool:
+        """Write under the number of the swap; whether ours took effect, the log tells by our token."""
         token = uuid.uuid4().hex
-        rows = [*to_rows(catalogue), Row(_SWAP, str(number), token)]
-        writer = _frame(self._session(), rows, "kind STRING, key STRING, body STRING").write
+        rows = [*to_rows(catalogue), Row(_SWAP, str(number), "")]
+        session = self._session()
         try:
-            (
-                writer.format("delta")
-                .mode("overwrite")
-                .option("txnAppId", _APPLICATION)
-                .option("txnVersion", str(number))
-                .save(self._layout.catalogue)
-            )
-        except Exception as error:
-            if "oncurrent" not in f"{type(error).__name__} {error}":
+            with spark_failures("the catalogue of the warehouse was written"):
+                (
+                    _frame(session, rows, "kind STRING, key STRING, body STRING")
+                    .write.format("delta")
+                    .mode("overwrite")
+                    .option("txnAppId", _APPLICATION)
+                    .option("txnVersion", str(number))
+                    .option("userMetadata", token)
+                    .save(self._layout.catalogue)
+                )
+        except UserError as error:
+            if "oncurrent" not in str(error.__cause__):
                 raise
-        return any(row["kind"] == _SWAP and row["body"] == token for row in self._rows())
+        table = delta_table(self._layout.catalogue).sql(dialect="spark")
+        with spark_failures("the catalogue of the warehouse was written"):
+            log = session.sql(f"DESCRIBE HISTORY {table} LIMIT 100").collect()
+        return any(commit["userMetadata"] == token for commit in log)
 
     def _rows(self) -> list[Any]:
-        found = self._session().sql(render(select_all(delta_table(self._layout.catalogue))))
-        return list(found.select("kind", "key", "body").collect())
+        with spark_failures("the catalogue of the warehouse was read"):
+            found = self._session().sql(render(select_all(delta_table(self._layout.catalogue))))
+            return list(found.select("kind", "key", "body").collect())
 
     def append_history(self, entries: Iterable[HistoryEntry]) -> None:
         rows = [(entry.epoch, entry.view_id, json.dumps(entry.to_json())) for entry in entries]
-        frame = _frame(self._session(), rows, "epoch BIGINT, view_id STRING, body STRING")
-        frame.write.format("delta").mode("append").save(self._layout.journal)
+        with spark_failures("the journal of the warehouse was written"):
+            frame = _frame(self._session(), rows, "epoch BIGINT, view_id STRING, body STRING")
+            frame.write.format("delta").mode("append").save(self._layout.journal)
 
     def fold(self) -> None:
         journal = delta_table(self._layout.journal).sql(dialect="spark")
-        self._session().sql(f"OPTIMIZE {journal}").collect()
+        with spark_failures("the journal of the warehouse was folded"):
+            self._session().sql(f"OPTIMIZE {journal}").collect()
 
     def archived_history(self, view_id: str | None = None, last: int | None = None) -> list[HistoryEntry]:
         session = self._session()
@@ -87,7 +99,8 @@ class SparkStore:
         query = select_all(delta_table(self._layout.journal))
         if view_id is not None:
             query = query.where(column("view_id").eq(literal(view_id)))
-        found = session.sql(render(query)).select("epoch", "body").collect()
+        with spark_failures("the journal of the warehouse was read"):
+            found = session.sql(render(query)).select("epoch", "body").collect()
         bodies = [row["body"] for row in sorted(found, key=lambda row: row["epoch"])]
         return [
             HistoryEntry.from_json(json.loads(body)) for body in (bodies if last is None else bodies[-last:])
@@ -96,17 +109,3 @@ class SparkStore:
 
 def _frame(session: Any, rows: list[Any], schema: str) -> Any:
     return session.createDataFrame([tuple(row) for row in rows], schema).coalesce(1)
-
-
-def table_exists(session: Any, address: str) -> bool:
-    """Whether there is a Delta table; anything but its absence is raised."""
-    try:
-        session.sql(render(select_all(delta_table(address)))).schema  # noqa: B018  analysing is the question
-    except Exception as error:
-        text = f"{type(error).__name__} {error}"
-        if any(
-            sign in text for sign in ("NOT_FOUND", "doesn't exist", "is not a Delta table", "MISSING_DELTA")
-        ):
-            return False
-        raise
-    return True
