@@ -10,10 +10,12 @@ import multiprocessing
 import os
 import random
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from viewkeeper import Warehouse
 from viewkeeper.execution.progress import Event, Moment
@@ -54,21 +56,38 @@ def make_warehouse(path: Path, spark: Any, views: str) -> Warehouse:
 
 
 def change_base(warehouse: Warehouse, seed: int) -> None:
-    """A change that touches every view: new rows, a duplicate more, a row less."""
-    warehouse.sql(f"INSERT INTO base VALUES ({seed % 7}, {seed % 11 + 1}), (1, 1), (NULL, {seed % 3})")
+    """A change that touches every view: new rows, a duplicate more. Written by delta-rs, as any writer may."""
+    catalogue = warehouse._workspace.state.read()
+    table = next(table for table in catalogue.tables.values() if table.name.name == "base")
+    rows = {"k": [seed % 7, 1, None], "v": [seed % 11 + 1, 1, seed % 3]}
+    data = pa.table(rows, schema=pa.schema([("k", pa.int32()), ("v", pa.int32())]))
+    write_deltalake(warehouse._workspace.data_address(table), data, mode="append")
+
+
+def _rows(address: str, columns: str, version: int | None = None) -> list[tuple[Any, ...]]:
+    table = DeltaTable(address, version=version)
+    found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t"))
+    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
 
 
 def contents(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
-    """What a reader sees now, without any refresh."""
+    """What a reader sees now, at the published versions, read by delta-rs."""
+    catalogue = warehouse._workspace.state.read()
     return {
-        name: sorted((tuple(row) for row in warehouse.sql(f"SELECT * FROM {name}").collect()), key=repr)
-        for name in warehouse.view_names()
+        str(view.name): _rows(
+            warehouse._workspace.data_address(view),
+            ", ".join(column.name for column in view.columns),
+            catalogue.published[view.id].version,
+        )
+        for view in catalogue.views.values()
     }
 
 
 def truth(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
     """What the views of the two scripts above should hold over the newest rows."""
-    base = [tuple(row) for row in warehouse.sql("SELECT k, v FROM base").collect()]
+    catalogue = warehouse._workspace.state.read()
+    table = next(table for table in catalogue.tables.values() if table.name.name == "base")
+    base = _rows(warehouse._workspace.data_address(table), "k, v")
     low = [row for row in base if row[1] is not None and row[1] > 0]
     groups: dict[Any, list[int]] = {}
     for k, v in low:
@@ -133,9 +152,3 @@ def assert_survives(warehouse: Warehouse, path: Path, spark: str | None, kill: K
 
 def random_kill(generator: random.Random, longest: float) -> Kill:
     return Kill(seconds=generator.uniform(0.02, longest))
-
-
-def timed(action: Any) -> float:
-    started = time.monotonic()
-    action()
-    return time.monotonic() - started

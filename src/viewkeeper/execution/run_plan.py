@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import assert_never
 
-from viewkeeper.errors import CorruptWarehouseError
+from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, change_set_application, view_application
 from viewkeeper.maintenance.plan import (
@@ -31,6 +31,8 @@ from viewkeeper.sql.script import Fragment
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
 from viewkeeper.storage.view_tables import changes_properties, rows_properties
+
+_TRIES = 10
 
 
 @dataclass
@@ -101,11 +103,14 @@ class PlanRun:
             writer = changes.write.format("delta").mode("append").partitionBy(CHANGE_EPOCH, CHANGE_KIND)
             for key, value in changes_properties(self.view).items():
                 writer = writer.option(key, value)
-            (
+            writer = (
                 writer.option("txnAppId", change_set_application(self.view.id))
                 .option("txnVersion", str(self.epoch))
                 .option("userMetadata", epoch_marker(self.epoch))
-                .save(address)
+            )
+            self._commit_once(
+                lambda: writer.save(address),
+                lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
             )
             size = self.workspace.log.change_set_size(address, self.epoch)
         if size is None:
@@ -129,7 +134,21 @@ class PlanRun:
         with self.workspace.sessions.commit_settings(
             view_application(self.view.id), self.epoch, epoch_marker(self.epoch)
         ) as own:
-            own.sql(bound.text).collect()
+            self._commit_once(lambda: own.sql(bound.text).collect(), self._is_applied)
+
+    def _commit_once(self, commit: Callable[[], Any], is_done: Callable[[], bool]) -> None:
+        """Commit, unless a server whose client died is just finishing the same commit of the same epoch."""
+        for patience in range(_TRIES, 0, -1):
+            try:
+                with spark_failures(f"epoch {self.epoch} was committed to {self.view.name}"):
+                    commit()
+                return
+            except ConcurrencyProblem:
+                if is_done():
+                    return
+                if patience == 1:
+                    raise
+                time.sleep(1)
 
     def _is_applied(self) -> bool:
         """Whether a dead process has already applied this epoch's change set."""

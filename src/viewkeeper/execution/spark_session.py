@@ -43,6 +43,8 @@ OWN_SETTINGS = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # What we merge is a stored change set: reading it twice gives the same rows, a copy of it only costs jobs.
+    "spark.databricks.delta.merge.materializeSource": "none",
 }
 """For our own session, whatever the user's session says."""
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from viewkeeper.errors import (
+    ConcurrencyProblem,
     CorruptWarehouseError,
     InvalidStatementError,
     Location,
@@ -45,6 +46,8 @@ _DAMAGED = (
     "DELTA_LOG_FILE_NOT_FOUND",
 )
 
+_WRAPPERS = ("TASK_WRITE_FAILED", "INTERNAL_ERROR", "JOB_CANCELLED")
+
 
 @contextmanager
 def spark_failures(what: str, text: Substitution | None = None) -> Iterator[None]:
@@ -78,8 +81,11 @@ def spark_failure(error: Any, what: str, text: Substitution | None = None) -> Vi
         return StorageError(
             f"no permission to write while {what}.", "check the rights on the warehouse's folder."
         )
-    condition = _condition(error)
-    message = _first_sentence(whole)
+    if "ConcurrentTransactionException" in whole or "DELTA_CONCURRENT" in whole:
+        return ConcurrencyProblem(
+            f"another process committed to the same table while {what}.", "repeat the statement."
+        )
+    condition, message = _innermost(error)
     location = _location(error, text)
     if any(sign in condition or sign in whole for sign in _DAMAGED):
         return CorruptWarehouseError(
@@ -106,9 +112,26 @@ def _by_condition(condition: str, message: str, location: Location | None, error
         return VersionGoneError(
             f"that version cannot be read: {message}", "choose a version that is still kept.", location
         )
-    if type(error).__name__ == "AnalysisException":
+    if type(error).__name__ == "AnalysisException" and not condition.startswith("DIVIDE"):
         return InvalidStatementError(f"Spark refuses this: {message}", "", location)
     return QueryFailedError(f"the query failed while running: {message}", "", location)
+
+
+def _innermost(error: Any) -> tuple[str, str]:
+    """The condition and message of what really happened, below the wrappers that Spark puts around it."""
+    condition, message = _condition(error), _first_sentence(str(error))
+    trace = f"{error}\n{_stack_trace(error)}"
+    for found in re.finditer(r"Caused by: [\w.$]+: \[([A-Z_0-9.]+)\] (.*)", trace):
+        if found[1] not in _WRAPPERS:
+            condition, message = found[1], _first_sentence(found[2])
+    return condition, message
+
+
+def _stack_trace(error: Any) -> str:
+    try:
+        return str(error.getStackTrace() or "")
+    except Exception:
+        return ""
 
 
 def _condition(error: Any) -> str:

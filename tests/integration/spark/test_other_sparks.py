@@ -35,7 +35,7 @@ def test_standalone_cluster(tmp_path: Path) -> None:
     """A driver of its own process against a master and two workers."""
     with standalone_cluster(tmp_path, workers=2) as cluster:
         command = [sys.executable, str(SCENARIO), str(tmp_path / "warehouse"), cluster.url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=cluster.driver_env())
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "the scenario passed" in done.stdout
 
