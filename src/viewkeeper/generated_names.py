@@ -8,6 +8,9 @@ HIDDEN_PREFIX = "_vk_"
 COPY_NUMBER = "_vk_copy"
 """In a view's table: 1..m tells the m equal rows of a bag apart."""
 
+IDENTITY = "_vk_identity"
+"""In a view's table, only where columns cannot be compared in a MERGE: their values as canonical text."""
+
 CHANGE_KIND = "_vk_change"
 """In a change set: 'insert' or 'delete'."""
 

@@ -122,7 +122,7 @@ def run_and_kill(path: Path, spark: str | None, kill: Kill) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 process.kill()
-    process.join(120)
+    process.join(600)
     assert not process.is_alive(), f"the client neither finished nor died: {kill}"
     assert process.exitcode in (0, -signal.SIGKILL), f"exit code {process.exitcode}: {kill}"
     return process.exitcode == -signal.SIGKILL

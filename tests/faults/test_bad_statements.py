@@ -59,6 +59,7 @@ CASES: list[tuple[str, type[errors.ViewkeeperError], str]] = [
     ("ALTER TABLE item ADD PRIMARY KEY (name)", E.InvalidStatementError, "two primary keys"),
     # columns that cannot be
     ("CREATE TABLE t (a INT, A INT)", E.InvalidStatementError, "two columns A; Delta does not tell upper from lower"),
+    ("CREATE TABLE t (`a``b` INT)", E.UnsupportedError, "has a backtick, which Delta's change feed cannot carry"),
     ("CREATE TABLE t (_vk_copy INT)", E.InvalidStatementError, "the column name _vk_copy is reserved"),
     ("CREATE TABLE t (a TIME)", E.UnsupportedError, "cannot store the type TIME"),
     ("CREATE TABLE t (a INTERVAL DAY)", E.UnsupportedError, "cannot store the type INTERVAL"),

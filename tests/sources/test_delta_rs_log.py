@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -170,6 +171,16 @@ def test_the_shape_says_whether_there_is_a_change_feed(
 
     rewrite(address, 0, set_property)
     assert LOG.shape(address).has_change_feed is has_feed
+
+
+def test_the_shape_tells_a_table_from_another_one_that_took_its_place(address: str) -> None:
+    append(address)
+    first = LOG.shape(address).delta_id
+    append(address)
+    assert LOG.shape(address).delta_id == first
+    shutil.rmtree(address)
+    append(address)
+    assert LOG.shape(address).delta_id not in (first, "", "None")
 
 
 def test_the_shape_follows_the_newest_version(address: str) -> None:

@@ -138,6 +138,7 @@ table_records = st.builds(
     st.booleans(),
     st.none() | words,
     st.none() | texts,
+    st.none() | words,
 )
 view_records = st.builds(
     ViewRecord,

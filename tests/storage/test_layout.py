@@ -25,6 +25,8 @@ from viewkeeper.storage.layout import Layout, new_id, table_location, view_locat
         ("file://localhost/data/shop", "/data/shop"),
         ("file:///data/my%20shop", "/data/my shop"),
         ("s3://bucket/shop/", "s3://bucket/shop"),
+        ("dbfs:/shop", "dbfs:/shop"),
+        ("/data/a://b", "/data/a:/b"),
         (
             "abfss://container@account.dfs.core.windows.net/shop",
             "abfss://container@account.dfs.core.windows.net/shop",

@@ -94,6 +94,7 @@ def test_input_ids_name_each_object_once_in_the_order_of_the_query() -> None:
 
 def test_a_holder_introduces_itself() -> None:
     assert str(examples.holder(pid=12)) == "process 12 of user on host"
+    assert str(examples.holder(pid=-1)) == "a process that stopped of user on host"
 
 
 def test_now_is_utc_with_milliseconds_and_sorts_as_text() -> None:

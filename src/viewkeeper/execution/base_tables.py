@@ -129,6 +129,11 @@ def _check_columns(table: TableRecord) -> None:
                 f"the table has two columns {column.name}; Delta does not tell upper from lower case.",
                 "rename one of them.",
             )
+        if "`" in column.name:
+            raise UnsupportedError(
+                f"the column name {column.name} has a backtick, which Delta's change feed cannot carry.",
+                "rename the column.",
+            )
         if is_hidden(column.name):
             raise InvalidStatementError(
                 f"the column name {column.name} is reserved.", "names may not start with _vk_."
@@ -150,7 +155,7 @@ def _check_replacement(catalogue: Catalogue, table: TableRecord) -> None:
 def _table_properties(table: TableRecord, has_defaults: bool) -> dict[str, str]:
     return {
         **KEPT_HISTORY,
-        **column_mapping(column.name for column in table.columns),
+        **column_mapping(table.columns),
         "delta.enableChangeDataFeed": "true",
         **({"delta.feature.allowColumnDefaults": "supported"} if has_defaults else {}),
     }

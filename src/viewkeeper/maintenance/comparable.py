@@ -12,11 +12,24 @@ from viewkeeper.sql.rendering import call, lambda_of, literal
 from viewkeeper.sql.types import Array, DataType, Map, Simple, Struct, contains_map
 
 
+def is_comparable_in_merge(data_type: DataType) -> bool:
+    """Whether the stand-in works in the condition of a MERGE: Delta takes no lambda function there."""
+    match data_type:
+        case Simple():
+            return True
+        case Array(element):
+            return not contains_map(element)
+        case Map(key, item):
+            return not contains_map(key) and not contains_map(item)
+        case Struct(fields):
+            return all(is_comparable_in_merge(field_type) for _, field_type in fields)
+
+
 def comparable(value: exp.Expr, data_type: DataType) -> exp.Expr:
     """
     >>> from viewkeeper.sql.rendering import column
     >>> comparable(column("m"), Map(Simple("STRING"), Simple("INT"))).sql("spark")
-    'ARRAY_SORT(MAP_ENTRIES(`m`))'
+    'SORT_ARRAY(MAP_ENTRIES(`m`))'
     """
     if not contains_map(data_type):
         return value
@@ -35,7 +48,7 @@ def comparable(value: exp.Expr, data_type: DataType) -> exp.Expr:
                     comparable(exp.Dot(this=entry.copy(), expression=exp.to_identifier("value")), item),
                 )
                 entries = call("TRANSFORM", entries, lambda_of("e", pair))
-            return call("ARRAY_SORT", entries)
+            return call("SORT_ARRAY", entries)
         case Struct(fields):
             parts: list[exp.Expr] = []
             for name, field_type in fields:

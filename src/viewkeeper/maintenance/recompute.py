@@ -16,6 +16,7 @@ from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
     DELETED,
+    IDENTITY,
     INSERTED,
     OLD_COUNT,
     SIGN,
@@ -23,7 +24,7 @@ from viewkeeper.generated_names import (
     query_relation,
     state_relation,
 )
-from viewkeeper.maintenance.comparable import comparable
+from viewkeeper.maintenance.comparable import comparable, is_comparable_in_merge
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
     EvaluateQuery,
@@ -125,11 +126,18 @@ def _numbered_rows(relation: str, columns: Sequence[Column]) -> str:
     EXPLODE(SEQUENCE(1, CAST(`_vk_count` AS INT))) AS `_vk_copy`
     """
     counted = _grouped(relation_named(relation), columns, [alias(call("COUNT", exp.Star()), SIGNED_COUNT)])
-    return render(
-        select_from(counted.subquery(), [*(column(c.name) for c in columns), column(COPY_NUMBER)]).lateral(
-            explode_sequence(literal(1), column(SIGNED_COUNT), COPY_NUMBER), append=True
-        )
-    )
+    copies = explode_sequence(literal(1), column(SIGNED_COUNT), COPY_NUMBER)
+    return render(select_from(counted.subquery(), _stored_items(columns)).lateral(copies, append=True))
+
+
+def _stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
+    """What a row of a view's table consists of: the visible columns, then the hidden ones."""
+    items: list[exp.Expr] = [*(column(c.name) for c in columns), column(COPY_NUMBER)]
+    odd = [c for c in columns if not is_comparable_in_merge(c.data_type)]
+    if odd:
+        parts = [comparable(column(c.name), c.data_type) for c in odd]
+        items.append(alias(call("TO_JSON", call("STRUCT", *parts)), IDENTITY))
+    return items
 
 
 def signed_difference(new: str, old: str, columns: Sequence[Column]) -> str:
@@ -164,7 +172,7 @@ def _bag_difference(new: str, old: str, columns: Sequence[Column]) -> str:
         true=literal(INSERTED),
         false=literal(DELETED),
     )
-    items = [*(column(c.name) for c in columns), column(COPY_NUMBER), alias(kind, CHANGE_KIND)]
+    items = [*_stored_items(columns), alias(kind, CHANGE_KIND)]
     return render(
         select_from(_signed_difference(new, old, columns).subquery(), items).lateral(copies, append=True)
     )
@@ -175,14 +183,18 @@ def _merge(target: str, changes: str, columns: Sequence[Column]) -> str:
     conditions: list[exp.Expr] = [
         exp.EQ(this=column(COPY_NUMBER, target), expression=column(COPY_NUMBER, changes))
     ]
-    for each in columns:
-        conditions.append(
-            exp.NullSafeEQ(
-                this=comparable(column(each.name, target), each.data_type),
-                expression=comparable(column(each.name, changes), each.data_type),
-            )
-        )
     stored = [column(c.name) for c in columns] + [column(COPY_NUMBER)]
+    for each in columns:
+        if is_comparable_in_merge(each.data_type):
+            conditions.append(
+                exp.NullSafeEQ(
+                    this=comparable(column(each.name, target), each.data_type),
+                    expression=comparable(column(each.name, changes), each.data_type),
+                )
+            )
+    if not all(is_comparable_in_merge(each.data_type) for each in columns):
+        stored.append(column(IDENTITY))
+        conditions.append(exp.EQ(this=column(IDENTITY, target), expression=column(IDENTITY, changes)))
     kind = column(CHANGE_KIND, changes)
     merge = exp.Merge(
         this=relation_named(target),

@@ -178,5 +178,6 @@ def _first_sentence(text: str) -> str:
     """Spark's message without its code, its SQLSTATE and the plan below it."""
     text = re.sub(r"^\s*(?:\([\w.]+\)\s*)?\[[A-Z_.0-9]+\]\s*", "", text.strip())
     text = re.split(r"\s*SQLSTATE|\n== SQL|\nJVM stacktrace|;\n", text)[0]
+    text = re.split(r"\s+at (?:org|java|scala|io|jdk)\.", text)[0]
     line = " ".join(text.split())
     return (line[:400] if line else "no message").rstrip(".;") + "."

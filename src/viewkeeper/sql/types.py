@@ -248,5 +248,22 @@ def contains_map(data_type: DataType) -> bool:
             return name == "VARIANT"
 
 
+def field_names(data_type: DataType) -> list[str]:
+    """The names of all struct fields inside a type.
+
+    >>> field_names(Array(Struct((("a", Simple("INT")), ("b", Struct((("c", Simple("INT")),)))))))
+    ['a', 'b', 'c']
+    """
+    match data_type:
+        case Simple():
+            return []
+        case Array(element):
+            return field_names(element)
+        case Map(key, value):
+            return field_names(key) + field_names(value)
+        case Struct(fields):
+            return [inner for name, field in fields for inner in (name, *field_names(field))]
+
+
 def is_floating(data_type: DataType) -> bool:
     return isinstance(data_type, Simple) and data_type.name in ("FLOAT", "DOUBLE")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.types import field_names
 from viewkeeper.storage.records import ViewRecord
 
 _LONG = "interval 3650 days"
@@ -13,27 +15,26 @@ KEPT_HISTORY = {"delta.deletedFileRetentionDuration": _LONG, "delta.logRetention
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
-def needs_column_mapping(names: Iterable[str]) -> bool:
-    """Whether Delta can store these column names only under other, physical names.
+def column_mapping(columns: Iterable[Column]) -> dict[str, str]:
+    """Column mapping, but only where Delta can store a name only under another, physical one.
 
-    >>> needs_column_mapping(["count(1)"]), needs_column_mapping(["größe"])
-    (True, False)
+    >>> column_mapping([Column("count(1)", Simple("INT"))])
+    {'delta.columnMapping.mode': 'name'}
+    >>> column_mapping([Column("größe", Simple("INT"))])
+    {}
     """
-    return any(set(name) & _NEEDS_MAPPING for name in names)
-
-
-def column_mapping(names: Iterable[str]) -> dict[str, str]:
-    return {"delta.columnMapping.mode": "name"} if needs_column_mapping(names) else {}
+    names = [name for column in columns for name in (column.name, *field_names(column.data_type))]
+    return {"delta.columnMapping.mode": "name"} if any(set(name) & _NEEDS_MAPPING for name in names) else {}
 
 
 def rows_properties(view: ViewRecord) -> dict[str, str]:
     return {
         **KEPT_HISTORY,
-        **column_mapping(column.name for column in view.columns),
+        **column_mapping(view.columns),
         "delta.enableDeletionVectors": "true",
         "delta.enableChangeDataFeed": "false",
     }
 
 
 def changes_properties(view: ViewRecord) -> dict[str, str]:
-    return {**KEPT_HISTORY, **column_mapping(column.name for column in view.columns)}
+    return {**KEPT_HISTORY, **column_mapping(view.columns)}

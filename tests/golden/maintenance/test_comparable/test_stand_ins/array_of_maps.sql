@@ -1,2 +1,2 @@
 -- ARRAY<MAP<STRING, INT>>
-TRANSFORM(`t`.`it``s`, e -> ARRAY_SORT(MAP_ENTRIES(e)))
+TRANSFORM(`t`.`it``s`, e -> SORT_ARRAY(MAP_ENTRIES(e)))

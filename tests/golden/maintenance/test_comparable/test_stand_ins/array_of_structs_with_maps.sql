@@ -8,7 +8,7 @@ TRANSFORM(
       'a',
       e.`a`,
       'm',
-      ARRAY_SORT(
+      SORT_ARRAY(
         TRANSFORM(MAP_ENTRIES(e.`m`), e -> STRUCT(e.key, TRANSFORM(e.value, e -> TO_JSON(e))))
       )
     )

@@ -1,2 +1,2 @@
 -- MAP<STRING, INT>
-ARRAY_SORT(MAP_ENTRIES(`t`.`it``s`))
+SORT_ARRAY(MAP_ENTRIES(`t`.`it``s`))

@@ -1,4 +1,4 @@
 -- MAP<STRING, MAP<INT, INT>>
-ARRAY_SORT(
-  TRANSFORM(MAP_ENTRIES(`t`.`it``s`), e -> STRUCT(e.key, ARRAY_SORT(MAP_ENTRIES(e.value))))
+SORT_ARRAY(
+  TRANSFORM(MAP_ENTRIES(`t`.`it``s`), e -> STRUCT(e.key, SORT_ARRAY(MAP_ENTRIES(e.value))))
 )

@@ -1,2 +1,2 @@
 -- MAP<STRING, VARIANT>
-ARRAY_SORT(TRANSFORM(MAP_ENTRIES(`t`.`it``s`), e -> STRUCT(e.key, TO_JSON(e.value))))
+SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`t`.`it``s`), e -> STRUCT(e.key, TO_JSON(e.value))))

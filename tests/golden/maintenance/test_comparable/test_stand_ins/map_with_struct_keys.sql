@@ -1,7 +1,7 @@
 -- MAP<STRUCT<a: INT>, ARRAY<MAP<INT, INT>>>
-ARRAY_SORT(
+SORT_ARRAY(
   TRANSFORM(
     MAP_ENTRIES(`t`.`it``s`),
-    e -> STRUCT(e.key, TRANSFORM(e.value, e -> ARRAY_SORT(MAP_ENTRIES(e))))
+    e -> STRUCT(e.key, TRANSFORM(e.value, e -> SORT_ARRAY(MAP_ENTRIES(e))))
   )
 )

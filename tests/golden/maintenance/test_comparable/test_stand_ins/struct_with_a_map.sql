@@ -2,5 +2,5 @@
 IF(
   `t`.`it``s` IS NULL,
   NULL,
-  NAMED_STRUCT('a', `t`.`it``s`.`a`, 'm', ARRAY_SORT(MAP_ENTRIES(`t`.`it``s`.`m`)))
+  NAMED_STRUCT('a', `t`.`it``s`.`a`, 'm', SORT_ARRAY(MAP_ENTRIES(`t`.`it``s`.`m`)))
 )

@@ -6,6 +6,21 @@ SELECT
   `xs`,
   `plain`,
   `_vk_copy`,
+  TO_JSON(
+    STRUCT(
+      IF(
+        `s` IS NULL,
+        NULL,
+        NAMED_STRUCT(
+          'a',
+          `s`.`a`,
+          'm',
+          SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+        )
+      ),
+      TRANSFORM(`xs`, e -> SORT_ARRAY(MAP_ENTRIES(e)))
+    )
+  ) AS `_vk_identity`,
   IF(`_vk_count` > 0, 'insert', 'delete') AS `_vk_change`
 FROM (
   SELECT
@@ -40,7 +55,7 @@ FROM (
   )
   GROUP BY
     `id`,
-    ARRAY_SORT(MAP_ENTRIES(`m`)),
+    SORT_ARRAY(MAP_ENTRIES(`m`)),
     TO_JSON(`v`),
     IF(
       `s` IS NULL,
@@ -49,10 +64,10 @@ FROM (
         'a',
         `s`.`a`,
         'm',
-        ARRAY_SORT(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+        SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
       )
     ),
-    TRANSFORM(`xs`, e -> ARRAY_SORT(MAP_ENTRIES(e))),
+    TRANSFORM(`xs`, e -> SORT_ARRAY(MAP_ENTRIES(e))),
     `plain`
   HAVING
     SUM(`_vk_sign`) <> 0

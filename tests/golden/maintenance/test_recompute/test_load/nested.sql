@@ -5,7 +5,22 @@ SELECT
   `s`,
   `xs`,
   `plain`,
-  `_vk_copy`
+  `_vk_copy`,
+  TO_JSON(
+    STRUCT(
+      IF(
+        `s` IS NULL,
+        NULL,
+        NAMED_STRUCT(
+          'a',
+          `s`.`a`,
+          'm',
+          SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+        )
+      ),
+      TRANSFORM(`xs`, e -> SORT_ARRAY(MAP_ENTRIES(e)))
+    )
+  ) AS `_vk_identity`
 FROM (
   SELECT
     `id`,
@@ -18,7 +33,7 @@ FROM (
   FROM `v_query`
   GROUP BY
     `id`,
-    ARRAY_SORT(MAP_ENTRIES(`m`)),
+    SORT_ARRAY(MAP_ENTRIES(`m`)),
     TO_JSON(`v`),
     IF(
       `s` IS NULL,
@@ -27,10 +42,10 @@ FROM (
         'a',
         `s`.`a`,
         'm',
-        ARRAY_SORT(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+        SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
       )
     ),
-    TRANSFORM(`xs`, e -> ARRAY_SORT(MAP_ENTRIES(e))),
+    TRANSFORM(`xs`, e -> SORT_ARRAY(MAP_ENTRIES(e))),
     `plain`
 )
 LATERAL VIEW

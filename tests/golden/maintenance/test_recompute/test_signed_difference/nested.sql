@@ -30,7 +30,7 @@ FROM (
 )
 GROUP BY
   `id`,
-  ARRAY_SORT(MAP_ENTRIES(`m`)),
+  SORT_ARRAY(MAP_ENTRIES(`m`)),
   TO_JSON(`v`),
   IF(
     `s` IS NULL,
@@ -39,10 +39,10 @@ GROUP BY
       'a',
       `s`.`a`,
       'm',
-      ARRAY_SORT(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
+      SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`s`.`m`), e -> STRUCT(e.key, TO_JSON(e.value))))
     )
   ),
-  TRANSFORM(`xs`, e -> ARRAY_SORT(MAP_ENTRIES(e))),
+  TRANSFORM(`xs`, e -> SORT_ARRAY(MAP_ENTRIES(e))),
   `plain`
 HAVING
   SUM(`_vk_sign`) <> 0
