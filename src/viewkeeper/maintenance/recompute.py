@@ -46,16 +46,18 @@ from viewkeeper.sql.rendering import (
     literal,
     relation_named,
     render,
+    select_as_stored,
     select_from,
     union_all,
 )
+from viewkeeper.sql.types import as_stored
 
 
 def plan_load(
     view: QualifiedName, query: BoundQuery, columns: Sequence[Column], reason: str
 ) -> MaintenancePlan:
     """The first load of a view."""
-    evaluate = _evaluate(view, query)
+    evaluate = _evaluate(view, query, columns)
     return MaintenancePlan(
         view, Strategy.RECOMPUTE, reason, (evaluate, LoadRows(_numbered_rows(evaluate.relation, columns), ()))
     )
@@ -65,7 +67,7 @@ def plan_recompute(
     view: QualifiedName, view_id: str, query: BoundQuery, columns: Sequence[Column], reason: str
 ) -> MaintenancePlan:
     """Recompute an existing view, and change only the rows that differ."""
-    evaluate = _evaluate(view, query)
+    evaluate = _evaluate(view, query, columns)
     stem = _stem(view, query)
     old = Read(state_relation(stem, "old"), view_id, view, State.OLD)
     changes = state_relation(stem, "changes")
@@ -86,12 +88,14 @@ def _stem(view: QualifiedName, query: BoundQuery) -> str:
     return stem
 
 
-def _evaluate(view: QualifiedName, query: BoundQuery) -> EvaluateQuery:
+def _evaluate(view: QualifiedName, query: BoundQuery, columns: Sequence[Column]) -> EvaluateQuery:
     reads = tuple(
         Read(state_relation(found.relation, "new"), found.object_id, found.name, State.NEW)
         for found in query.inputs
     )
     text = query.text_over(lambda found: state_relation(found.relation, "new")).text
+    if any(as_stored(each.data_type) != each.data_type for each in columns):
+        text = select_as_stored(text, [(each.name, each.data_type) for each in columns])
     return EvaluateQuery(query_relation(_stem(view, query)), text, reads)
 
 

@@ -8,8 +8,10 @@ from typing import ClassVar
 from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
+from viewkeeper.sql.names import quote
 from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import ColumnDefinition
+from viewkeeper.sql.types import DataType, as_stored
 
 
 class _Generator(SparkGenerator):
@@ -69,6 +71,17 @@ def explode_sequence(first: exp.Expr, last: exp.Expr, name: str) -> exp.Lateral:
         view=True,
         alias=exp.TableAlias(columns=[exp.to_identifier(name, quoted=True)]),
     )
+
+
+def select_as_stored(query: str, columns: Sequence[tuple[str, DataType]]) -> str:
+    """A query in the user's own words, with CHAR and VARCHAR columns as the strings that a view stores."""
+    items: list[exp.Expr] = []
+    for name, data_type in columns:
+        stored = as_stored(data_type)
+        cast = exp.Cast(this=column(name), to=exp.Var(this=str(stored)))
+        items.append(column(name) if stored == data_type else alias(cast, name))
+    outer = select_from(relation_named("_vk_text"), items).sql(dialect="spark")
+    return outer.replace(quote("_vk_text"), f"(\n{query}\n)")
 
 
 def delta_table(address: str, version: int | None = None) -> exp.Table:

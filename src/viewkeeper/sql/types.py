@@ -248,6 +248,23 @@ def contains_map(data_type: DataType) -> bool:
             return name == "VARIANT"
 
 
+def as_stored(data_type: DataType) -> DataType:
+    """The type a view stores a value of this type in: CHAR and VARCHAR are kept as STRING.
+
+    >>> print(as_stored(Array(Simple("CHAR(4)"))))
+    ARRAY<STRING>
+    """
+    match data_type:
+        case Simple(name):
+            return Simple("STRING") if name.startswith(("CHAR", "VARCHAR")) else data_type
+        case Array(element):
+            return Array(as_stored(element))
+        case Map(key, value):
+            return Map(as_stored(key), as_stored(value))
+        case Struct(fields):
+            return Struct(tuple((name, as_stored(field)) for name, field in fields))
+
+
 def field_names(data_type: DataType) -> list[str]:
     """The names of all struct fields inside a type.
 
