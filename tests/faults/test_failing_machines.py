@@ -92,11 +92,10 @@ def test_a_full_disk(small_disk: Path, spark: Any) -> None:
     old = contents(warehouse)
     change_base(warehouse, 2)
     ballast = small_disk / "ballast"
-    with ballast.open("wb") as file:
+    with ballast.open("wb", buffering=0) as file:
         try:
             while True:
                 file.write(b"x" * 4096)
-                file.flush()
         except OSError:
             pass
     with pytest.raises(errors.StorageError, match="the disk is full"):
@@ -107,6 +106,7 @@ def test_a_full_disk(small_disk: Path, spark: Any) -> None:
     assert contents(warehouse) == truth(warehouse)
 
 
+@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
 def test_a_connect_server_that_dies_in_the_middle(tmp_path: Path, path: Path, spark: Any) -> None:
     warehouse = make_warehouse(path, spark, CHAIN)
     old = contents(warehouse)

@@ -148,9 +148,11 @@ class Sessions:
 
     def forget(self) -> None:
         """After Spark died: the next use starts anew."""
+        embedded = self._user is not None and not is_connect(self._user)
         self._user = self._own = None
         self._applied.clear()
-        _forget_dead_gateway()
+        if embedded:
+            _forget_dead_gateway()
 
     def stop(self) -> None:
         """Stop what we started; a session handed in, or found running, stays as it is."""
@@ -295,12 +297,8 @@ def _forget_dead_gateway() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    context = SparkContext._active_spark_context
-    if context is None:
-        return
-    with contextlib.suppress(Exception):
-        context.stop()
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
