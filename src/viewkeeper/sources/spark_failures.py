@@ -69,7 +69,7 @@ def _is_sparks(error: BaseException) -> bool:
 
 def spark_failure(error: Any, what: str, text: Substitution | None = None) -> ViewkeeperError:
     whole = str(error)
-    if isinstance(error, (ConnectionError, EOFError)) or any(sign in whole for sign in _GONE):
+    if _is_gone(error, whole):
         return SparkUnavailableError(
             f"Spark died or cannot be reached while {what}.", "repeat the statement; nothing was lost."
         )
@@ -92,6 +92,14 @@ def spark_failure(error: Any, what: str, text: Substitution | None = None) -> Vi
             f"a data file is missing or damaged: {message}", "restore the file from a backup."
         )
     return _by_condition(condition, message, location, error)
+
+
+def _is_gone(error: Any, text: str) -> bool:
+    """Whether there is no Spark any more: py4j then fails in ways of its own, not with an exception of Java."""
+    kind = type(error)
+    if kind.__module__.startswith("py4j") and kind.__name__ != "Py4JJavaError":
+        return True
+    return isinstance(error, (ConnectionError, EOFError)) or any(sign in text for sign in _GONE)
 
 
 def _by_condition(condition: str, message: str, location: Location | None, error: Any) -> ViewkeeperError:
