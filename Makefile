@@ -50,7 +50,7 @@ fuzz: $(READY) ## Random views and changes against recomputation (CASES=1000)
 	VIEWKEEPER_FUZZ_CASES=$(CASES) $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
 
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
-	$(RUN)/python tests/soak/kill_soak.py $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
+	$(RUN)/python -m tests.soak.kill_soak $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 bench: $(READY) ## Measure refreshing against recomputing
 	$(RUN)/python -m benchmarks.run $(ARGS)

@@ -26,19 +26,6 @@ def warehouse(tmp_path: Path, spark: Any) -> Warehouse:
 
 
 @pytest.fixture
-def offline(tmp_path: Path) -> Warehouse:
-    """An empty warehouse for statements that need no Spark; one that starts Spark fails."""
-    return Warehouse(tmp_path / "warehouse", _NoSpark())
-
-
-class _NoSpark:
-    """Stands where a session would; touching it fails the test."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"this statement must not need Spark (asked for {name})")
-
-
-@pytest.fixture
 def rows() -> Callable[[Any], list[tuple[Any, ...]]]:
     """The rows of a query, in any order."""
 
@@ -46,3 +33,12 @@ def rows() -> Callable[[Any], list[tuple[Any, ...]]]:
         return sorted((tuple(row) for row in frame.collect()), key=repr)
 
     return sorted_rows
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run that executed no test has failed, also when all were skipped."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    executed = sum(len(reporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error"))
+    if exitstatus == 0 and not executed and not session.config.option.collectonly:
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
