@@ -18,6 +18,7 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 def column_mapping(columns: Iterable[Column]) -> dict[str, str]:
     """Column mapping, but only where Delta can store a name only under another, physical one.
 
+    >>> from viewkeeper.sql.types import Simple
     >>> column_mapping([Column("count(1)", Simple("INT"))])
     {'delta.columnMapping.mode': 'name'}
     >>> column_mapping([Column("größe", Simple("INT"))])
