@@ -35,7 +35,9 @@ def test_standalone_cluster(tmp_path: Path) -> None:
     """A driver of its own process against a master and two workers."""
     with standalone_cluster(tmp_path, workers=2) as cluster:
         command = [sys.executable, str(SCENARIO), str(tmp_path / "warehouse"), cluster.url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=cluster.driver_env())
+        (tmp_path / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
+        environment = {**cluster.driver_env(), "SPARK_CONF_DIR": str(tmp_path)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "the scenario passed" in done.stdout
 
