@@ -271,7 +271,12 @@ def is_connect(session: Any) -> bool:
 
 def _another_session(session: Any) -> Any:
     if not is_connect(session):
-        return session.newSession()
+        another = session.newSession()
+        # How storage is reached (mounts, credentials) comes along; nothing else of the user's settings does.
+        for key, value in session.conf.getAll.items():
+            if key.startswith(("fs.", "spark.hadoop.fs.")):
+                another.conf.set(key, value)
+        return another
     another = session.cloneSession()
     _give_up_sooner(another)
     return another

@@ -68,7 +68,6 @@ def test_storage_that_only_spark_can_reach(tmp_path: Path, spark: Any) -> None:
 
     session = spark.newSession()
     mount = "fs.viewfs.mounttable.vk.link./data"
-    session.sql(f"SET spark.hadoop.{mount}=file://{tmp_path}")
     session.conf.set(mount, f"file://{tmp_path}")
     warehouse = Warehouse("viewfs://vk/data/warehouse", session)
     play(warehouse)
