@@ -46,6 +46,14 @@ _DAMAGED = (
     "DELTA_LOG_FILE_NOT_FOUND",
 )
 
+_ABSENT = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "PATH_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+)
 _WRAPPERS = ("TASK_WRITE_FAILED", "INTERNAL_ERROR", "JOB_CANCELLED")
 
 
@@ -112,7 +120,7 @@ def _by_condition(condition: str, message: str, location: Location | None, error
         name = _parameter(error, "objectName").replace("`", "") or "here"
         proposals = [each.strip().replace("`", "") for each in _parameter(error, "proposal").split(",")]
         return UnknownNameError(f"there is no column {name} here.", did_you_mean(name, proposals), location)
-    if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")):
+    if condition.startswith(_ABSENT):
         return UnknownNameError(f"a table is not there: {message}", "", location)
     if condition.startswith(("DELTA_UNSUPPORTED", "UNSUPPORTED_", "DELTA_GEOSPATIAL", "NOT_SUPPORTED")):
         return UnsupportedError(f"this is not supported: {message}", "", location)

@@ -72,7 +72,7 @@ def test_storage_that_only_spark_can_reach(tmp_path: Path, spark: Any) -> None:
     warehouse = Warehouse("viewfs://vk/data/warehouse", session)
     play(warehouse)
     assert (tmp_path / "warehouse" / "_viewkeeper" / "catalogue" / "_delta_log").is_dir()
-    assert Warehouse(tmp_path / "warehouse", spark).view_names() == ["sold", "totals"]
+    assert Warehouse("viewfs://vk/data/warehouse", session).view_names() == ["sold", "totals"]
 
 
 def test_a_session_without_delta_is_refused_with_the_way_out() -> None:
