@@ -155,7 +155,7 @@ def _one_round(warehouse: Any, number: int, lines: int, console: Console) -> tup
     warehouse.sql(f"SELECT * FROM ({_query_of('cal_toy_sales')})").write.format("noop").mode(
         "overwrite"
     ).save()
-    warehouse.sql(f"SELECT * FROM ({_query_of('toy_totals')})").write.format("noop").mode("overwrite").save()
+    warehouse.sql(f"SELECT * FROM ({_query_of('toy_totals')})").collect()
     recompute = time.monotonic() - started
     strategies = ", ".join(sorted({view.strategy for view in report.views}))
     changed = sum(view.inserted + view.deleted for view in report.views)
