@@ -57,8 +57,8 @@ INSERT INTO store SELECT CAST(id AS INT), concat('city ', id), element_at(array(
 INSERT INTO item SELECT CAST(id AS INT), concat('item ', id), element_at(array({categories}), CAST(id % 5 + 1 AS INT)),
   concat('supplier ', id % 37) FROM range({items});
 INSERT INTO sale SELECT CAST(id AS INT), CAST(id * 7 % {stores} AS INT), CAST(id % 28 + 1 AS INT),
-  CAST(id % 12 + 1 AS INT), CAST(1993 + id % 4 AS INT) FROM range({sales});
-INSERT INTO line SELECT CAST(id AS INT), CAST(id % {sales} AS INT), CAST(id * 31 % {items} AS INT),
+  CAST(id % 12 + 1 AS INT), CAST(1993 + id DIV 10 % 4 AS INT) FROM range({sales});
+INSERT INTO line SELECT CAST(id AS INT), CAST(id % {sales} AS INT), CAST((id * 31 + id DIV {sales}) % {items} AS INT),
   CAST((id * 37 % 10000) / 100 AS DECIMAL(10,2)) FROM range({lines})
 """
 
@@ -77,11 +77,11 @@ def changes_of_round(number: int, lines: int) -> list[tuple[str, str]]:
         ),
         (
             "500 prices corrected",
-            f"UPDATE line SET sales_price = sales_price + 1 WHERE line_id % {max(1, lines // 500)} = {number}",
+            f"UPDATE line SET sales_price = sales_price + 1 WHERE line_id % {max(1, lines // 500)} = {30 + 40 * number}",
         ),
         (
             "200 lines returned",
-            f"DELETE FROM line WHERE line_id % {max(1, lines // 200)} = {number + 7} AND sale_id < {sales}",
+            f"DELETE FROM line WHERE line_id % {max(1, lines // 200)} = {30 + 40 * number} AND sale_id < {sales}",
         ),
     ]
 
