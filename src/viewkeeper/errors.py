@@ -138,6 +138,10 @@ class VersionGoneError(WarehouseProblem):
     """A version or epoch that is no longer kept."""
 
 
+class FeedGoneError(WarehouseProblem):
+    """The changes of a table since the last refresh can no longer be read."""
+
+
 class ConcurrencyProblem(ViewkeeperError):
     """Another process is at work on the same objects."""
 

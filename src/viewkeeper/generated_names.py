@@ -20,6 +20,10 @@ CHANGE_EPOCH = "_vk_epoch"
 INSERTED = "insert"
 DELETED = "delete"
 
+FILE = "_vk_file"
+POSITION = "_vk_position"
+"""Where a stored row lies: its data file, and the number of the row in it."""
+
 SIGNED_COUNT = "_vk_count"
 OLD_COUNT = "_vk_old_count"
 SIGN = "_vk_sign"

@@ -35,7 +35,7 @@ from viewkeeper.execution.reports import (
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.execution.vacuum import remove_folder, vacuum_warehouse
 from viewkeeper.execution.verify import verify_view
-from viewkeeper.execution.workspace import Workspace
+from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.sources.delta_rs_log import DeltaRsLog
 from viewkeeper.sources.spark_log import SparkLog
 from viewkeeper.sources.table_log import TableLog
@@ -96,7 +96,7 @@ class Warehouse:
         if layout.needs_spark:
             store = SparkStore(layout, lambda: sessions.own)
             log = SparkLog(lambda: sessions.own)
-        self._workspace = Workspace(layout, WarehouseState(store), log, sessions, on_progress)
+        self._workspace = Workspace(layout, WarehouseState(store), log, sessions, on_progress, options)
         self.is_new = not store.exists()
         if self.is_new:
             if not create:
@@ -267,7 +267,7 @@ class Warehouse:
             )
 
         if isinstance(action, SetPolicy):
-            check_policy(view.name, action.policy)
+            check_policy(replace(definition_of(view, catalogue), policy=action.policy))
 
         def step(newest: Catalogue) -> Catalogue:
             current = describe.view_named(newest, statement.name)

@@ -117,12 +117,13 @@ def test_plan_shows_the_sql_that_would_run(
     )
     assert _run(monkeypatch, "plan", "-w", shop, str(file), "--json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["view"] == "cheap" and plan["refresh"]["strategy"] == "recompute"
-    steps = plan["refresh"]["steps"]
-    assert [step["step"] for step in steps] == ["EvaluateQuery", "WriteChangeSet", "ApplyChangeSet"]
-    assert steps[0]["sql"] == (
+    assert plan["view"] == "cheap" and plan["refresh"]["strategy"] == "differential"
+    assert plan["create"]["steps"][0]["sql"] == (
         "SELECT name FROM `item_new` AS `item`, `line_new` AS `line` WHERE price < 1 AND item.id = item"
     )
+    steps = plan["refresh"]["steps"]
+    assert [step["step"] for step in steps] == ["Derive", "Derive", "WriteChangeSet", "ApplyChangeSet"]
+    assert "FROM `item_removed` AS `item`" in steps[0]["sql"]
 
 
 def test_what_needs_no_data_starts_no_jvm_and_answers_at_once(shop: str) -> None:
@@ -135,7 +136,7 @@ def test_what_needs_no_data_starts_no_jvm_and_answers_at_once(shop: str) -> None
         started = time.monotonic()
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        assert "when line changes: recompute" in done.stdout
+        assert "when line changes: differential" in done.stdout
         assert time.monotonic() - started < 20
     loaded = subprocess.run(
         [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.sql.helpers import bind
-from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_first_load, plan_refresh
 from viewkeeper.maintenance.plan import MaintenancePlan
+from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.script import parse_sql
@@ -32,18 +33,30 @@ def columns(shape: dict[str, str]) -> list[Column]:
     return [Column(name, read_type_text(data_type)) for name, data_type in shape.items()]
 
 
-def refresh_plan(
+def definition(
     text: str = TOTALS_QUERY,
     view: QualifiedName = TOTALS,
     shape: dict[str, str] | None = None,
     policy: RefreshPolicy = RefreshPolicy.AUTO,
-    changed: tuple[QualifiedName, ...] = (QualifiedName("default", "orders"),),
+) -> ViewDefinition:
+    return ViewDefinition(
+        view, "id of the view", bind(text), tuple(columns(shape or TOTALS_COLUMNS)), policy=policy
+    )
+
+
+def refresh_plan(
+    text: str = TOTALS_QUERY,
+    view: QualifiedName = TOTALS,
+    shape: dict[str, str] | None = None,
+    policy: RefreshPolicy = RefreshPolicy.FULL,
 ) -> MaintenancePlan:
-    return plan_refresh(view, "id of the view", bind(text), columns(shape or TOTALS_COLUMNS), policy, changed)
+    """What happens when every input has changed."""
+    found = definition(text, view, shape, policy)
+    return plan_refresh(found, {each.object_id: ANY_CHANGE for each in found.query.inputs})
 
 
 def load_plan(text: str = TOTALS_QUERY, view: QualifiedName = TOTALS) -> MaintenancePlan:
-    return plan_first_load(view, bind(text), columns(TOTALS_COLUMNS))
+    return plan_first_load(definition(text, view))
 
 
 def to_duckdb(spark_sql: str) -> str:

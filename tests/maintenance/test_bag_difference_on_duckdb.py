@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.maintenance.helpers import columns, refresh_plan, to_duckdb
+from viewkeeper.maintenance.bag_changes import difference, numbered_rows, signed_difference
 from viewkeeper.maintenance.plan import ApplyChangeSet, WriteChangeSet
-from viewkeeper.maintenance.recompute import _bag_difference, _numbered_rows, signed_difference
 
 SHAPE = {"a": "INT", 'it`s "x"; --': "STRING"}
 COLUMNS = columns(SHAPE)
@@ -49,8 +49,8 @@ def numbered(bag: Bag) -> set[tuple[int | None, str | None, int]]:
 
 
 SIGNED = to_duckdb(signed_difference("n", "o", COLUMNS))
-CHANGES = to_duckdb(_bag_difference("n", "o", COLUMNS))
-LOAD = to_duckdb(_numbered_rows("n", COLUMNS))
+CHANGES = to_duckdb(difference("n", "o", COLUMNS))
+LOAD = to_duckdb(numbered_rows("n", COLUMNS))
 STEPS = refresh_plan(shape=SHAPE).steps
 (WRITE,) = [to_duckdb(step.sql) for step in STEPS if isinstance(step, WriteChangeSet)]
 (APPLY,) = [to_duckdb(step.sql) for step in STEPS if isinstance(step, ApplyChangeSet)]
@@ -126,7 +126,7 @@ def test_maps_with_the_same_entries_are_the_same(database: duckdb.DuckDBPyConnec
     database.execute("CREATE OR REPLACE TABLE o (m MAP(VARCHAR, INT))")
     database.execute("INSERT INTO n VALUES (MAP {'a': 1, 'b': NULL}), (MAP {'c': 3}), (NULL), (NULL)")
     database.execute("INSERT INTO o VALUES (MAP {'b': NULL, 'a': 1}), (MAP {'c': 4}), (NULL)")
-    found = run(database, _bag_difference("n", "o", maps))
+    found = run(database, difference("n", "o", maps))
     assert sorted(found, key=repr) == sorted(
         [({"c": 3}, 1, "insert"), ({"c": 4}, 1, "delete"), (None, 2, "insert")], key=repr
     )

@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from tests.maintenance.helpers import load_plan, refresh_plan
+from tests.maintenance.helpers import TOTALS_QUERY, load_plan, refresh_plan
 from tests.support.golden import check_golden
-from viewkeeper.maintenance.build_plan import ONLY_RECOMPUTE, recompute_reason, unchanged_reason
+from viewkeeper.maintenance.build_plan import unchanged_reason
 from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import RefreshPolicy
-
-ORDERS, SALES = QualifiedName("default", "orders"), QualifiedName("sales", "my orders")
 
 
 def test_explain_a_refresh(request: pytest.FixtureRequest) -> None:
@@ -29,7 +28,6 @@ def test_explain_a_view_of_hostile_names(request: pytest.FixtureRequest) -> None
         "SELECT o.id FROM orders o\nJOIN sales.orders ON o.id = orders.id",
         QualifiedName("my sales", "it`s; --"),
         {"a b": "INT"},
-        changed=(ORDERS, SALES),
     )
     check_golden(request, "\n".join(explain_plan(plan, "now")), ".txt")
 
@@ -42,7 +40,7 @@ def test_the_json_of_a_plan_is_stable_and_has_no_ids() -> None:
     one, other = refresh_plan().to_json(), refresh_plan().to_json()
     assert json.dumps(one) == json.dumps(other)
     assert "id of" not in json.dumps(one)
-    assert list(one) == ["view", "strategy", "reason", "steps"]
+    assert list(one) == ["view", "strategy", "reason", "facts", "steps"]
     assert [list(step) for step in one["steps"]] == [["step", "title", "reads", "sql"]] * 3
 
 
@@ -55,21 +53,43 @@ def test_explain_shows_every_step_of_the_json() -> None:
             assert f"      {line}\n" in text + "\n"
 
 
+FULL = "orders changed; the view was created with REFRESH FULL"
+
+
 @pytest.mark.parametrize(
-    ("policy", "changed", "reason"),
+    ("text", "policy", "reason"),
     [
-        (RefreshPolicy.AUTO, (ORDERS,), f"orders changed; {ONLY_RECOMPUTE}"),
-        (RefreshPolicy.AUTO, (ORDERS, SALES), f"orders, sales.`my orders` changed; {ONLY_RECOMPUTE}"),
-        (RefreshPolicy.AUTO, (), ONLY_RECOMPUTE),
-        (RefreshPolicy.INCREMENTAL, (ORDERS,), f"orders changed; {ONLY_RECOMPUTE}"),
-        (RefreshPolicy.FULL, (ORDERS,), "orders changed; the view was created with REFRESH FULL"),
+        (TOTALS_QUERY, RefreshPolicy.FULL, FULL),
+        ("SELECT customer_id, total FROM orders ORDER BY 1", RefreshPolicy.AUTO, "it uses ORDER BY"),
+        (
+            "SELECT customer_id, rand() AS total FROM orders",
+            RefreshPolicy.AUTO,
+            "another value at another time",
+        ),
+        (
+            "SELECT 1 AS customer_id, my_function(id) AS total FROM orders",
+            RefreshPolicy.STRICT,
+            "calls my_function",
+        ),
+        (
+            "SELECT id AS customer_id, id IN (SELECT id FROM items) AS total FROM orders",
+            RefreshPolicy.AUTO,
+            "subquery",
+        ),
+        (
+            "SELECT count(*) AS customer_id, sum(amount) AS total FROM orders",
+            RefreshPolicy.AUTO,
+            "its one group",
+        ),
     ],
 )
-def test_reasons(policy: RefreshPolicy, changed: tuple[QualifiedName, ...], reason: str) -> None:
-    assert refresh_plan(policy=policy, changed=changed).reason == reason
+def test_reasons_for_recomputing(text: str, policy: RefreshPolicy, reason: str) -> None:
+    plan = refresh_plan(text, policy=policy)
+    assert plan.strategy is Strategy.RECOMPUTE
+    assert reason in plan.reason
 
 
 def test_the_reasons_that_reports_use() -> None:
     assert unchanged_reason() == "nothing it reads has changed"
-    assert recompute_reason(RefreshPolicy.STRICT) == ONLY_RECOMPUTE
     assert load_plan().reason == "the view is new"
+    assert refresh_plan(policy=RefreshPolicy.AUTO).reason == "orders changed"

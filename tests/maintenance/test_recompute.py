@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from tests.maintenance.helpers import SHAPES, TOTALS_QUERY, columns, load_plan, refresh_plan
-from tests.sql.helpers import bind
+from tests.maintenance.helpers import SHAPES, TOTALS_QUERY, columns, definition, load_plan, refresh_plan
 from tests.support.golden import check_golden
+from viewkeeper.maintenance.bag_changes import signed_difference
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
-    EvaluateQuery,
+    Derive,
     LoadRows,
     MaintenancePlan,
     State,
     Strategy,
     WriteChangeSet,
 )
-from viewkeeper.maintenance.recompute import plan_load, signed_difference
+from viewkeeper.maintenance.recompute import plan_load
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.script import parse_sql
 
@@ -39,7 +39,7 @@ def test_merge(shape: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("shape", ["plain", "hostile", "nested"])
 def test_load(shape: str, request: pytest.FixtureRequest) -> None:
-    plan = plan_load(QualifiedName("default", "v"), bind(TOTALS_QUERY), columns(SHAPES[shape]), "new")
+    plan = plan_load(definition(view=QualifiedName("default", "v"), shape=SHAPES[shape]), "new")
     check_golden(request, step(plan, LoadRows))
 
 
@@ -61,7 +61,7 @@ def test_the_steps_of_a_refresh() -> None:
     plan = refresh_plan()
     assert plan.strategy is Strategy.RECOMPUTE
     evaluate, write, apply = plan.steps
-    assert isinstance(evaluate, EvaluateQuery)
+    assert isinstance(evaluate, Derive)
     assert isinstance(write, WriteChangeSet)
     assert isinstance(apply, ApplyChangeSet)
     assert evaluate.relation == "totals_query"
@@ -76,14 +76,14 @@ def test_the_steps_of_a_refresh() -> None:
 
 def test_the_steps_of_a_first_load() -> None:
     evaluate, load = load_plan().steps
-    assert isinstance(evaluate, EvaluateQuery)
+    assert isinstance(evaluate, Derive)
     assert isinstance(load, LoadRows)
     assert load.reads == ()
     assert f"FROM `{evaluate.relation}`" in load.sql
 
 
 def test_the_query_is_the_users_own_text() -> None:
-    sql = step(refresh_plan(), EvaluateQuery)
+    sql = step(refresh_plan(), Derive)
     assert sql == TOTALS_QUERY.replace("orders", "`orders_new` AS `orders`")
 
 
@@ -107,7 +107,7 @@ def test_the_views_own_relations_differ_from_what_it_reads(
     plan = refresh_plan(text, view, {"id": "INT"})
     evaluate, write, apply = plan.steps
     assert isinstance(apply, ApplyChangeSet)
-    assert isinstance(evaluate, EvaluateQuery)
+    assert isinstance(evaluate, Derive)
     assert apply.target == target
     relations = [
         apply.target,

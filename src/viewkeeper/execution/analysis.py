@@ -12,12 +12,15 @@ from typing import Any
 from viewkeeper.errors import InvalidStatementError, UnsupportedError, ViewkeeperError
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import is_hidden
+from viewkeeper.maintenance.stored_shape import with_hidden_columns
+from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import columns_of_schema
 from viewkeeper.sql.binding import BoundQuery, Column
-from viewkeeper.sql.names import quote
+from viewkeeper.sql.names import QualifiedName, quote
 from viewkeeper.sql.references import Substitution
 from viewkeeper.sql.rendering import render, select_all
+from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
 
 
@@ -27,8 +30,11 @@ def analyse(
     query: BoundQuery,
     versions: dict[str, int],
     settings: dict[str, str],
-) -> tuple[Column, ...]:
-    """The columns of the query as Spark sees them; every way it can be wrong raises."""
+    name: QualifiedName,
+    view_id: str,
+    policy: RefreshPolicy,
+) -> ViewDefinition:
+    """The view with its columns as Spark sees them; every way the query can be wrong raises."""
     session = workspace.sessions.own_with(settings)
     relations = [found.relation for found in query.inputs]
     try:
@@ -41,10 +47,16 @@ def analyse(
         schema = _schema_of(session, text.text, text, query)
         columns = _checked_columns(schema, query)
         _compare_with_our_reading(session, query, columns)
-        return columns
+        view = ViewDefinition(name, view_id, query, columns, policy=policy)
+        return with_hidden_columns(view, lambda sql: _columns_of(session, sql))
     finally:
         for relation in relations:
             session.catalog.dropTempView(relation)
+
+
+def _columns_of(session: Any, sql: str) -> tuple[Column, ...]:
+    with spark_failures("the hidden columns were analysed"):
+        return columns_of_schema(session.sql(sql).schema.json())
 
 
 def _schema_of(session: Any, sql: str, text: Substitution, query: BoundQuery) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from viewkeeper.errors import (
@@ -24,11 +24,13 @@ from viewkeeper.execution.reports import RefreshReport, ViewReport
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
-from viewkeeper.maintenance.build_plan import plan_first_load, recompute_reason
-from viewkeeper.sql.binding import BoundQuery
-from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.script import Fragment
+from viewkeeper.maintenance.build_plan import plan_first_load, why_recomputed
+from viewkeeper.maintenance.stored_shape import with_hidden_columns
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.sql.script import Fragment, parse_sql
 from viewkeeper.sql.statements import CreateView, RefreshPolicy
+from viewkeeper.sql.types import UNKNOWN
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import new_holder
 from viewkeeper.storage.layout import new_id, view_location
@@ -54,39 +56,60 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
             raise NameExistsError(f"{statement.name} is a table, not a view.", "choose another name.")
         catalogue = finish_left_epochs(workspace, [existing.id])
     query = bind_new(statement.query, catalogue)
-    check_policy(statement.name, statement.policy, statement.query)
+    planned = planned_definition(statement, query)
+    check_policy(planned, statement.query)
     if existing is not None:
         _refuse_cycle(catalogue, existing.id, query)
     inputs, sources = _load_versions(workspace, catalogue, query)
     settings = workspace.sessions.result_settings()
-    columns = analyse(workspace, catalogue, query, inputs, settings)
+    view_id = existing.id if existing is not None else new_id()
+    definition = analyse(
+        workspace, catalogue, query, inputs, settings, statement.name, view_id, statement.policy
+    )
+    if why_recomputed(planned) is None:
+        check_policy(definition, statement.query)
     view = ViewRecord(
-        existing.id if existing is not None else new_id(),
+        view_id,
         statement.name,
-        columns,
+        definition.columns,
         view_location(new_id()),
         statement.query.text,
         {reference.name.key: query.input_of(reference).object_id for reference in query.parsed.references},
         statement.policy,
         settings,
         comment=statement.comment,
+        hidden=definition.hidden,
     )
     if existing is not None:
         check_readers(catalogue, view)
-    return _load(workspace, view, query, inputs, sources)
+    return _load(workspace, view, definition, inputs, sources)
 
 
-def check_policy(name: QualifiedName, policy: RefreshPolicy, query: Fragment | None = None) -> None:
+def planned_definition(statement: CreateView, query: BoundQuery) -> ViewDefinition:
+    """The view as far as it is known without Spark: names, but not the types of expressions."""
+    view = ViewDefinition(statement.name, "", query, _untyped(query.output_names), policy=statement.policy)
+    return with_hidden_columns(
+        view, lambda sql: _untyped(item.alias for item in parse_sql(sql).args["expressions"])
+    )
+
+
+def _untyped(names: Iterable[str]) -> tuple[Column, ...]:
+    return tuple(Column(name, UNKNOWN) for name in names)
+
+
+def check_policy(view: ViewDefinition, query: Fragment | None = None) -> None:
     """STRICT refuses what would recompute; INCREMENTAL warns."""
-    reason = recompute_reason(policy)
-    if policy is RefreshPolicy.STRICT:
+    reason = why_recomputed(view)
+    if reason is None:
+        return
+    if view.policy is RefreshPolicy.STRICT:
         raise RefreshPolicyError(
-            f"{name} cannot be maintained without recomputing: {reason}.",
+            f"{view.name} cannot be maintained without recomputing: {reason}.",
             "use REFRESH AUTO.",
             None if query is None else query.locate(0, len(query.text)),
         )
-    if policy is RefreshPolicy.INCREMENTAL:
-        warnings.warn(f"{name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
+    if view.policy is RefreshPolicy.INCREMENTAL:
+        warnings.warn(f"{view.name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
 
 
 def _refuse_cycle(catalogue: Catalogue, view_id: str, query: BoundQuery) -> None:
@@ -153,10 +176,14 @@ def _load_versions(
 
 
 def _load(
-    workspace: Workspace, view: ViewRecord, query: BoundQuery, inputs: dict[str, int], sources: dict[str, int]
+    workspace: Workspace,
+    view: ViewRecord,
+    definition: ViewDefinition,
+    inputs: dict[str, int],
+    sources: dict[str, int],
 ) -> RefreshReport:
     started = time.monotonic()
-    plan = plan_first_load(view.name, query, view.columns)
+    plan = plan_first_load(definition)
     with new_holder() as holder:
         claims: list[Claim] = []
 
@@ -177,7 +204,7 @@ def _load(
         workspace.listener(Event(Moment.PINNED, claim.epoch, str(view.name)))
         try:
             with renewing(workspace, claim):
-                text = query.text_over(lambda found: f"{found.relation}_new")
+                text = definition.query.text_over(lambda found: f"{found.relation}_new")
                 run = PlanRun(workspace, catalogue, view, claim.epoch, inputs, None, query_text=text)
                 run.run(plan)
                 workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from viewkeeper.errors import UnknownNameError
-from viewkeeper.execution.create_view import check_policy
+from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
-from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
-from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
+from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_first_load, plan_refresh
 from viewkeeper.maintenance.explain import explain_plan
-from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName, did_you_mean
-from viewkeeper.sql.statements import CreateView, RefreshPolicy
-from viewkeeper.sql.types import Simple
+from viewkeeper.sql.statements import CreateView
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.holder import is_alive
 from viewkeeper.storage.records import HistoryEntry, Publication, TableRecord, ViewRecord
@@ -180,9 +179,7 @@ def describe_history(workspace: Workspace, name: QualifiedName) -> TableReport:
 
 def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
-    view = view_named(catalogue, name)
-    query = bind_stored(view, catalogue)
-    return _explain(view.name, view.id, query, view.columns, view.policy)
+    return _explain(definition_of(view_named(catalogue, name), catalogue))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -190,10 +187,10 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     query = bind_new(statement.query, catalogue)
     if query.problems:
         raise query.problems[0]
-    check_policy(statement.name, statement.policy, statement.query)
-    columns = tuple(Column(column, Simple("STRING")) for column in query.output_names)
-    load = plan_first_load(statement.name, query, columns)
-    report = _explain(statement.name, "", query, columns, statement.policy)
+    view = planned_definition(statement, query)
+    check_policy(view, statement.query)
+    load = plan_first_load(view)
+    report = _explain(view)
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -201,7 +198,7 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
 def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     """The catalogue with a view that is only planned, so that views above it can be planned too."""
     query = bind_new(statement.query, catalogue)
-    columns = tuple(Column(name, Simple("STRING")) for name in query.output_names)
+    columns = planned_definition(statement, query).columns
     references = {r.name.key: query.input_of(r).object_id for r in query.parsed.references}
     view = ViewRecord(
         statement.name.key, statement.name, columns, "", statement.query.text, references, statement.policy
@@ -209,14 +206,12 @@ def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     return catalogue.with_view(view)
 
 
-def _explain(
-    name: QualifiedName, view_id: str, query: BoundQuery, columns: tuple[Column, ...], policy: RefreshPolicy
-) -> ExplainReport:
-    reads = ", ".join(str(found.name) for found in query.inputs)
-    changed = " or ".join(str(found.name) for found in query.inputs)
-    plan = plan_refresh(name, view_id, query, columns, policy, ())
-    lines = [f"materialized view {name}, REFRESH {policy.value}, reads {reads}", ""]
+def _explain(view: ViewDefinition) -> ExplainReport:
+    reads = ", ".join(str(found.name) for found in view.query.inputs)
+    changed = " or ".join(str(found.name) for found in view.query.inputs)
+    plan = plan_refresh(view, {found.object_id: ANY_CHANGE for found in view.query.inputs})
+    lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport(
-        "\n".join(lines), {"view": str(name), "policy": policy.value, "refresh": plan.to_json()}
+        "\n".join(lines), {"view": str(view.name), "policy": view.policy.value, "refresh": plan.to_json()}
     )

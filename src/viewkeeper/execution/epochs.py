@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,12 +21,13 @@ from viewkeeper.errors import (
     TakenOverError,
     ViewkeeperError,
 )
+from viewkeeper.execution.input_changes import EpochChanges, InputChanges
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.vacuum import remove_folder
-from viewkeeper.execution.workspace import Workspace, bind_stored
-from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason
+from viewkeeper.execution.workspace import Workspace, definition_of
+from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason, why_recomputed
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, epoch_marker
@@ -164,10 +165,10 @@ def _work(workspace: Workspace, claim: Claim) -> list[_Outcome]:
     versions = dict(claim.pins)
     outcomes: list[_Outcome] = []
     failed: set[str] = set()
-    with renewing(workspace, claim):
+    with renewing(workspace, claim), closing(EpochChanges(workspace, catalogue)) as epoch_changes:
         for at, view in enumerate(views):
             workspace.listener(Event(Moment.VIEW_STARTED, claim.epoch, str(view.name), at + 1, len(views)))
-            outcome = _refresh_view(workspace, catalogue, claim, view, versions, failed)
+            outcome = _refresh_view(workspace, catalogue, claim, view, versions, failed, epoch_changes)
             outcomes.append(outcome)
             if outcome.publication is None:
                 failed.add(view.id)
@@ -185,6 +186,7 @@ def _refresh_view(
     view: ViewRecord,
     versions: dict[str, int],
     failed: set[str],
+    epoch_changes: EpochChanges,
 ) -> _Outcome:
     """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
     began = time.monotonic()
@@ -215,7 +217,7 @@ def _refresh_view(
         version = published.version
         _prepare_target(workspace, view, claim)
         if changed:
-            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed)
+            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed, epoch_changes)
             version = _committed_version(workspace, view, claim)
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
@@ -242,16 +244,51 @@ def _run_plan(
     view: ViewRecord,
     inputs: dict[str, int],
     changed: Sequence[str],
+    epoch_changes: EpochChanges,
 ) -> tuple[PlanRun, MaintenancePlan]:
-    query = bind_stored(view, catalogue)
-    plan = plan_refresh(
-        view.name, view.id, query, view.columns, view.policy, [catalogue.object(i).name for i in changed]
-    )
-    base = claim.bases[view.id]
+    definition = definition_of(view, catalogue)
+    consumed = catalogue.published[view.id].inputs
+    changes: dict[str, InputChanges] = {}
+    why_not = why_recomputed(definition) or _history_broken(workspace, catalogue, changed, consumed, inputs)
+    if why_not is None:
+        changes = {i: epoch_changes.of(i, consumed[i], inputs[i]) for i in changed}
+    kinds = {i: changes[i].kinds if i in changes else frozenset() for i in changed}
+    plan = plan_refresh(definition, kinds, why_not)
     stored = Event(Moment.CHANGE_SET_STORED, claim.epoch, str(view.name))
-    run = PlanRun(workspace, catalogue, view, claim.epoch, inputs, base, lambda: workspace.listener(stored))
+    run = PlanRun(
+        workspace,
+        catalogue,
+        view,
+        claim.epoch,
+        inputs,
+        claim.bases[view.id],
+        changes,
+        consumed,
+        lambda: workspace.listener(stored),
+    )
     run.run(plan)
     return run, plan
+
+
+def _history_broken(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    changed: Sequence[str],
+    consumed: Mapping[str, int],
+    inputs: Mapping[str, int],
+) -> str | None:
+    """Why the changes of an input since its consumed version are not its feed or its change sets."""
+    for input_id in changed:
+        record = catalogue.object(input_id)
+        before = consumed.get(input_id, -1)
+        if before < 0 or before > inputs[input_id]:
+            return f"{record.name} was replaced"
+        if isinstance(record, ViewRecord):
+            commits = workspace.log.commits_after(workspace.data_address(record), before)
+            within = [c for c in commits if c.version <= inputs[input_id] and c.changes_rows]
+            if any(c.epoch is None or c.operation == "RESTORE" for c in within):
+                return f"the table of {record.name} was put back to an earlier epoch"
+    return None
 
 
 def _input_changed(

@@ -5,16 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
+from sqlglot import exp
 from typing_extensions import assert_never
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
+from viewkeeper.execution.apply import (
+    OwnTable,
+    Way,
+    apply_by_overwriting,
+    apply_by_own_commit,
+    chosen_way,
+    own_table,
+    stored_schema,
+)
+from viewkeeper.execution.input_changes import InputChanges, limited_to, range_of, schema_text
 from viewkeeper.execution.workspace import Workspace
-from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, change_set_application, view_application
+from viewkeeper.generated_names import (
+    CHANGE_EPOCH,
+    CHANGE_KIND,
+    DELETED,
+    FILE,
+    HIDDEN_PREFIX,
+    INSERTED,
+    POSITION,
+    change_set_application,
+    view_application,
+)
+from viewkeeper.maintenance.bag_changes import positions
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
-    EvaluateQuery,
+    Derive,
     LoadRows,
     MaintenancePlan,
     Read,
@@ -22,17 +46,33 @@ from viewkeeper.maintenance.plan import (
     Step,
     WriteChangeSet,
 )
+from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import epoch_marker
+from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.references import Substitution, parse_query, substitute
-from viewkeeper.sql.rendering import column, delta_table, literal, relation_named, render, select_all
+from viewkeeper.sql.rendering import (
+    column,
+    delta_table,
+    literal,
+    relation_named,
+    render,
+    select_all,
+    select_from,
+)
 from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.types import Simple
 from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.change_sets import append_change_set
+from viewkeeper.storage.own_commit import Mark
 from viewkeeper.storage.records import ViewRecord
-from viewkeeper.storage.view_tables import changes_properties, rows_properties
+from viewkeeper.storage.view_tables import changes_properties, column_mapping, rows_properties
 
 _TRIES = 10
+
+MOST_DRIVER_ROWS = 100_000
+"""Change sets of up to this many rows pass through the driver."""
 
 
 @dataclass
@@ -45,10 +85,16 @@ class PlanRun:
     epoch: int
     new_versions: Mapping[str, int]
     old_version: int | None
+    changes: Mapping[str, InputChanges] = field(default_factory=dict)
+    consumed: Mapping[str, int] = field(default_factory=dict)
     on_change_set_stored: Callable[[], None] = lambda: None
     query_text: Substitution | None = None
     inserted: int = 0
     deleted: int = 0
+    change_set: pa.Table | None = None
+    way: Way = Way.NOTHING
+    is_empty: bool = False
+    kept: list[Any] = field(default_factory=list)
     steps: list[tuple[str, float]] = field(default_factory=list)
 
     def run(self, plan: MaintenancePlan) -> None:
@@ -56,6 +102,8 @@ class PlanRun:
         session = self.workspace.sessions.own_with(self.view.settings)
         try:
             for step in plan.steps:
+                if self.is_empty:
+                    break
                 started = time.monotonic()
                 with spark_failures(f"{self.view.name} was refreshed ({step.title})", self.query_text):
                     for read in step.reads:
@@ -64,18 +112,63 @@ class PlanRun:
                     self._run_step(session, step, registered)
                 self.steps.append((step.title, round(time.monotonic() - started, 3)))
         finally:
+            for frame in self.kept:
+                frame.unpersist()
             _drop_relations(session, registered)
 
     def _register(self, session: Any, read: Read) -> None:
-        record = self.catalogue.object(read.object_id) if read.object_id != self.view.id else self.view
-        version = self.old_version if read.state is State.OLD else self.new_versions[read.object_id]
-        relation = select_all(self.workspace.relation(record, version))
-        session.sql(render(relation)).createOrReplaceTempView(quote(read.relation))
+        if read.state.is_change:
+            frame = self.changes[read.object_id].frame(session, read.state)
+        elif read.object_id == self.view.id:
+            frame = self._own_rows(session)
+        else:
+            frame = self._input_rows(session, read)
+        frame.createOrReplaceTempView(quote(read.relation))
+
+    def _own_rows(self, session: Any) -> Any:
+        """The view before the changes, hidden columns included; a small one comes through the driver."""
+        table = self._own_table()
+        if table is not None and table.is_small and not self._is_applied():
+            rows = in_arrow_types(table.rows(), self._stored)
+            return session.createDataFrame(rows, schema=schema_text(self._stored))
+        address = self.workspace.layout.rows(self.view.location)
+        items = [column(each.name) for each in self._stored]
+        return session.sql(render(select_from(delta_table(address, self.old_version), items)))
+
+    def _input_rows(self, session: Any, read: Read) -> Any:
+        """A table or view in one state, as far as a limit lets it through."""
+        record = self.catalogue.object(read.object_id)
+        version = (self.consumed if read.state is State.OLD else self.new_versions)[read.object_id]
+        limit = read.limit
+        values = None if limit is None else self.changes[limit.object_id].values(limit.state, limit.of_column)
+        condition = None if limit is None or values is None else limited_to(column(limit.column), values)
+        address = self.workspace.data_address(record)
+        known = None if limit is None or values is None else (limit.column, values)
+        files = self.workspace.log.plain_files(address, version, record.columns, known)
+        if files is None:
+            rows = select_all(self.workspace.relation(record, version))
+            return session.sql(render(rows if condition is None else rows.where(condition)))
+        if not files:
+            return session.createDataFrame(
+                arrow_schema(record.columns).empty_table(), schema_text(record.columns)
+            )
+        frame = session.read.schema(schema_text(record.columns)).parquet(*files)
+        return frame if condition is None else frame.where(condition.sql(dialect="spark"))
+
+    def _own_table(self) -> OwnTable | None:
+        if not self._writes_itself or self.old_version is None:
+            return None
+        return own_table(
+            self.workspace.layout.rows(self.view.location), self.workspace.storage_options, self._stored
+        )
 
     def _run_step(self, session: Any, step: Step, registered: list[str]) -> None:
         match step:
-            case EvaluateQuery():
-                session.sql(step.sql).createOrReplaceTempView(quote(step.relation))
+            case Derive():
+                frame = session.sql(step.sql)
+                if step.is_shared and self._stored_size() is None:
+                    frame = self._computed_once(session, frame)
+                frame.createOrReplaceTempView(quote(step.relation))
                 registered.append(step.relation)
             case LoadRows():
                 self._load(session, step)
@@ -86,6 +179,18 @@ class PlanRun:
             case _:
                 assert_never(step)
 
+    def _computed_once(self, session: Any, frame: Any) -> Any:
+        """What several steps read: in the driver if it is small, else kept by Spark."""
+        if self._writes_itself:
+            collected = frame.limit(MOST_DRIVER_ROWS + 1).toArrow()
+            if collected.num_rows <= MOST_DRIVER_ROWS:
+                self.is_empty = not collected.num_rows
+                return session.createDataFrame(collected, schema=frame.schema)
+        kept = frame.persist()
+        self.kept.append(kept)
+        self.is_empty = kept.isEmpty()
+        return kept
+
     def _load(self, session: Any, step: LoadRows) -> None:
         writer = session.sql(step.sql).write.format("delta").mode("error")
         for key, value in rows_properties(self.view).items():
@@ -95,35 +200,110 @@ class PlanRun:
         )
 
     def _write_change_set(self, session: Any, step: WriteChangeSet) -> None:
-        """Append the change set once: a repeated epoch finds it and uses it."""
+        """Store the change set once: a repeated epoch finds it and uses it."""
         address = self.workspace.layout.changes(self.view.location)
-        size = self.workspace.log.change_set_size(address, self.epoch)
+        size = self._stored_size()
         if size is None:
-            changes = session.sql(step.sql).selectExpr("*", f"CAST({self.epoch} AS BIGINT) AS {CHANGE_EPOCH}")
-            writer = changes.write.format("delta").mode("append").partitionBy(CHANGE_EPOCH, CHANGE_KIND)
-            for key, value in changes_properties(self.view).items():
-                writer = writer.option(key, value)
-            writer = (
-                writer.option("txnAppId", change_set_application(self.view.id))
-                .option("txnVersion", str(self.epoch))
-                .option("userMetadata", epoch_marker(self.epoch))
-            )
-            self._commit_once(
-                lambda: writer.save(address),
-                lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
-            )
-            size = self.workspace.log.change_set_size(address, self.epoch)
+            size = self._compute_change_set(session, step, address)
+        self.inserted, self.deleted = size
+        self.on_change_set_stored()
+
+    def _stored_size(self) -> tuple[int, int] | None:
+        """The size of this epoch's change set, if a dead process has stored it already."""
+        address = self.workspace.layout.changes(self.view.location)
+        return self.workspace.log.change_set_size(address, self.epoch)
+
+    def _compute_change_set(self, session: Any, step: WriteChangeSet, address: str) -> tuple[int, int]:
+        found = session.sql(step.sql)
+        if self._writes_itself:
+            collected = found.limit(MOST_DRIVER_ROWS + 1).toArrow()
+            if collected.num_rows <= MOST_DRIVER_ROWS:
+                columns = (*stored_schema(self._stored), Column(CHANGE_KIND, Simple("STRING")))
+                self.change_set = in_arrow_types(collected, columns)
+                kinds = self.change_set.column(CHANGE_KIND).to_pylist()
+                if kinds:
+                    self._commit_once(
+                        partial(self._append_change_set, address),
+                        lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
+                    )
+                return kinds.count(INSERTED), kinds.count(DELETED)
+        self._append_by_spark(found, address)
+        size = self.workspace.log.change_set_size(address, self.epoch)
         if size is None:
             raise CorruptWarehouseError(
                 f"the change set of {self.view.name} in epoch {self.epoch} was written and is not there.",
                 "repeat the refresh.",
             )
-        self.inserted, self.deleted = size
-        self.on_change_set_stored()
+        return size
+
+    def _append_change_set(self, address: str) -> None:
+        mark = Mark(change_set_application(self.view.id), self.epoch, epoch_marker(self.epoch))
+        assert self.change_set is not None
+        append_change_set(
+            address,
+            self.workspace.storage_options,
+            self.change_set,
+            self.epoch,
+            mark,
+            changes_properties(self.view),
+        )
+
+    def _append_by_spark(self, found: Any, address: str) -> None:
+        changes = found.selectExpr("*", f"CAST({self.epoch} AS BIGINT) AS {CHANGE_EPOCH}")
+        writer = changes.write.format("delta").mode("append").partitionBy(CHANGE_EPOCH, CHANGE_KIND)
+        for key, value in changes_properties(self.view).items():
+            writer = writer.option(key, value)
+        writer = (
+            writer.option("txnAppId", change_set_application(self.view.id))
+            .option("txnVersion", str(self.epoch))
+            .option("userMetadata", epoch_marker(self.epoch))
+        )
+        self._commit_once(
+            lambda: writer.save(address),
+            lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
+        )
 
     def _apply(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         if (not self.inserted and not self.deleted) or self._is_applied():
             return
+        table = self._own_table()
+        changes = self.change_set
+        if changes is None and table is not None:
+            changes = self.workspace.log.read_change_sets(
+                self.workspace.layout.changes(self.view.location), [self.epoch]
+            )
+        self.way = chosen_way(table, changes)
+        mark = Mark(view_application(self.view.id), self.epoch, epoch_marker(self.epoch))
+        name = str(self.view.name)
+        if table is None or changes is None:
+            self._merge(session, step, registered)
+        elif self.way is Way.OVERWRITE:
+            self._commit_once(lambda: apply_by_overwriting(table, changes, mark, name), self._is_applied)
+        else:
+            find = partial(self._positions, session, changes, table.files.version, registered)
+            self._commit_once(lambda: apply_by_own_commit(table, changes, mark, name, find), self._is_applied)
+
+    def _positions(self, session: Any, changes: pa.Table, version: int, registered: list[str]) -> pa.Table:
+        """Where the rows that go lie: one Spark job over the files that can hold them."""
+        columns = stored_schema(self._stored)
+        kinds = changes.column(CHANGE_KIND).to_pylist()
+        going = in_arrow_types(changes.filter([kind == DELETED for kind in kinds]), columns)
+        names = going_relation, rows_relation = f"{HIDDEN_PREFIX}going", f"{HIDDEN_PREFIX}rows"
+        session.createDataFrame(going, schema=schema_text(columns)).createOrReplaceTempView(going_relation)
+        place = exp.column("_metadata")
+        items = [
+            *(column(each.name) for each in columns),
+            exp.Dot(this=place, expression=exp.to_identifier("file_path")).as_(FILE),
+            exp.Dot(this=place.copy(), expression=exp.to_identifier("row_index")).as_(POSITION),
+        ]
+        table = delta_table(self.workspace.layout.rows(self.view.location), version)
+        ranges = [found for found in (range_of(going, each.name) for each in columns) if found is not None]
+        rows = select_from(table, items)
+        session.sql(render(rows.where(*ranges) if ranges else rows)).createOrReplaceTempView(rows_relation)
+        registered += names
+        return session.sql(positions(rows_relation, going_relation, self._stored)).toArrow()
+
+    def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))
         only_mine = select_all(changes).where(column(CHANGE_EPOCH).eq(literal(self.epoch)))
         session.sql(render(only_mine)).createOrReplaceTempView(quote(step.changes))
@@ -135,6 +315,19 @@ class PlanRun:
             view_application(self.view.id), self.epoch, epoch_marker(self.epoch)
         ) as own:
             self._commit_once(lambda: own.sql(bound.text).collect(), self._is_applied)
+
+    @property
+    def _stored(self) -> tuple[Column, ...]:
+        return (*self.view.columns, *self.view.hidden)
+
+    @property
+    def _writes_itself(self) -> bool:
+        """Whether the view's tables can be written without Spark: storage, column names and types allow it."""
+        return (
+            not self.workspace.layout.needs_spark
+            and not column_mapping(self.view.columns)
+            and has_arrow_types(self._stored)
+        )
 
     def _commit_once(self, commit: Callable[[], Any], is_done: Callable[[], bool]) -> None:
         """Commit, unless a server whose client died is just finishing the same commit of the same epoch."""

@@ -15,7 +15,7 @@ from viewkeeper.errors import InvalidStatementError
 from viewkeeper.execution.reports import VerifyReport
 from viewkeeper.execution.workspace import Workspace, bind_stored
 from viewkeeper.generated_names import SIGNED_COUNT
-from viewkeeper.maintenance.recompute import signed_difference
+from viewkeeper.maintenance.bag_changes import signed_difference
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote

@@ -11,6 +11,7 @@ from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.execution.progress import Listener
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.generated_names import is_hidden
+from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sources.table_log import TableLog
 from viewkeeper.sql.binding import BoundQuery, Input, Resolver, bind_query
 from viewkeeper.sql.names import QualifiedName
@@ -29,6 +30,7 @@ class Workspace:
     log: TableLog
     sessions: Sessions
     listener: Listener
+    storage_options: dict[str, str] | None = None
 
     def data_address(self, record: ObjectRecord) -> str:
         """The Delta table that holds the rows of a table or view."""
@@ -84,3 +86,10 @@ def bind_new(query: Fragment, catalogue: Catalogue) -> BoundQuery:
 def bind_stored(view: ViewRecord, catalogue: Catalogue) -> BoundQuery:
     """Bind the query of an existing view, whatever its tables are called by now."""
     return bind_query(Fragment.whole(view.query), resolver(catalogue, view.references), catalogue.names)
+
+
+def definition_of(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
+    """What plans for an existing view are made from."""
+    return ViewDefinition(
+        view.name, view.id, bind_stored(view, catalogue), view.columns, view.hidden, view.policy
+    )

@@ -4,36 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewkeeper.maintenance.plan import MaintenancePlan
+from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.algebra.nodes import Group, Project
+from viewkeeper.maintenance.differential.group_view import group_steps
+from viewkeeper.maintenance.differential.join_view import join_steps
+from viewkeeper.maintenance.differential.terms import Kinds
+from viewkeeper.maintenance.group_state import ROWS
+from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
-from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import RefreshPolicy
 
-ONLY_RECOMPUTE = "this version of Viewkeeper maintains views by recomputing their query"
+ANY_CHANGE = frozenset({State.REMOVED, State.ADDED})
 
 
 def unchanged_reason() -> str:
     return "nothing it reads has changed"
 
 
-def recompute_reason(policy: RefreshPolicy) -> str:
-    return "the view was created with REFRESH FULL" if policy is RefreshPolicy.FULL else ONLY_RECOMPUTE
+def why_recomputed(view: ViewDefinition) -> str | None:
+    """Why a refresh of this view always recomputes it; None if it does not."""
+    if view.policy is RefreshPolicy.FULL:
+        return "the view was created with REFRESH FULL"
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra):
+        return query.reason
+    if isinstance(query.source, Group) and not query.source.keys and not _is_updated(view):
+        return "its one group would have to be read again whole"
+    return None
 
 
-def plan_refresh(
-    view: QualifiedName,
-    view_id: str,
-    query: BoundQuery,
-    columns: Sequence[Column],
-    policy: RefreshPolicy,
-    changed: Sequence[QualifiedName],
-) -> MaintenancePlan:
-    """The plan for a refresh after changes of these inputs."""
-    names = ", ".join(str(name) for name in changed)
-    reason = f"{names} changed; {recompute_reason(policy)}" if names else recompute_reason(policy)
-    return plan_recompute(view, view_id, query, columns, reason)
+def _is_updated(view: ViewDefinition) -> bool:
+    return any(each.name == ROWS for each in view.hidden)
 
 
-def plan_first_load(view: QualifiedName, query: BoundQuery, columns: Sequence[Column]) -> MaintenancePlan:
-    return plan_load(view, query, columns, "the view is new")
+def plan_refresh(view: ViewDefinition, kinds: Kinds, why_not: str | None = None) -> MaintenancePlan:
+    """The plan for a refresh after these changes; `why_not` is what speaks against an incremental one now."""
+    changed = ", ".join(str(name) for name in _changed(view, kinds))
+    reason = why_recomputed(view) or why_not
+    if reason is not None:
+        return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
+    query = view.algebra
+    assert isinstance(query, Project)
+    walk, steps = (group_steps if isinstance(query.source, Group) else join_steps)(view, query, kinds)
+    return MaintenancePlan(
+        view.name,
+        Strategy.DIFFERENTIAL,
+        f"{changed} changed",
+        steps,
+        tuple(f"{each.what} cannot reach the view: {each.reason}" for each in walk.dropped),
+        frozenset(each.relies_on for each in walk.dropped),
+    )
+
+
+def _changed(view: ViewDefinition, kinds: Kinds) -> Sequence[QualifiedName]:
+    return [found.name for found in view.query.inputs if found.object_id in kinds]
+
+
+def plan_first_load(view: ViewDefinition) -> MaintenancePlan:
+    return plan_load(view, "the view is new")

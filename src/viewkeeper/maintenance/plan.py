@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from viewkeeper.facts.declared import Reliance
 from viewkeeper.sql.names import QualifiedName
 
 
@@ -16,39 +17,86 @@ class Strategy(Enum):
     """How a view's change was found; the word that reports use."""
 
     NONE = "none"
+    DIFFERENTIAL = "differential"
     RECOMPUTE = "recompute"
 
 
 class State(Enum):
-    """The state in which a step reads a table or view."""
+    """What of a table or view a step reads: all its rows at some moment, or a part of its change set.
+
+    An update is the removal of its old image and the addition of its new one.
+    """
 
     OLD = "old"
     NEW = "new"
+    BETWEEN = "between"
+    REMOVED = "removed"
+    ADDED = "added"
+    DELETED = "deleted"
+    INSERTED = "inserted"
+    OLD_UPDATED = "old_updated"
+    NEW_UPDATED = "new_updated"
+
+    @property
+    def is_change(self) -> bool:
+        return self not in (State.OLD, State.NEW, State.BETWEEN)
+
+
+_SHOWN = {
+    State.OLD: "{} before the changes",
+    State.NEW: "{} after the changes",
+    State.BETWEEN: "{} before the changes, without the rows that were deleted or updated",
+    State.REMOVED: "the rows that were deleted from {}, and the old images of updates",
+    State.ADDED: "the rows that were inserted into {}, and the new images of updates",
+    State.DELETED: "the rows that were deleted from {}",
+    State.INSERTED: "the rows that were inserted into {}",
+    State.OLD_UPDATED: "the old images of the rows that were updated in {}",
+    State.NEW_UPDATED: "the new images of the rows that were updated in {}",
+}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Only rows whose `column` has a value that `of_column` of a part of another change set has."""
+
+    column: str
+    object_id: str
+    state: State
+    of_column: str
+    relation: str
+
+    def __str__(self) -> str:
+        return f"only where {self.column} is a {self.of_column} of {self.relation}"
 
 
 @dataclass(frozen=True)
 class Read:
-    """A relation of generated SQL: which object it shows, in which state."""
+    """A relation of generated SQL: which object it shows, in which state.
+
+    A limit never changes the answer; it is there so that files without such rows need not be read.
+    """
 
     relation: str
     object_id: str
     name: QualifiedName
     state: State
+    limit: Limit | None = None
 
     def __str__(self) -> str:
-        moment = "before" if self.state is State.OLD else "after"
-        return f"{self.relation} = {self.name} {moment} the changes"
+        limited = f", {self.limit}" if self.limit is not None else ""
+        return f"{self.relation} = {_SHOWN[self.state].format(self.name)}{limited}"
 
 
 @dataclass(frozen=True)
-class EvaluateQuery:
-    """Evaluate the view's query, in the user's own words, as a relation for the next steps."""
+class Derive:
+    """A relation for the next steps. Nothing is computed before a step needs it, unless several need it: then
+    `is_shared` has it computed once. If that finds no rows, the view does not change and the plan is at its end."""
 
+    title: str
     relation: str
     sql: str
-    reads: tuple[Read, ...]
-
-    title = "evaluate the query"
+    reads: tuple[Read, ...] = ()
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,21 +131,26 @@ class ApplyChangeSet:
     title = "apply the change set"
 
 
-Step: TypeAlias = EvaluateQuery | LoadRows | WriteChangeSet | ApplyChangeSet
+Step: TypeAlias = Derive | LoadRows | WriteChangeSet | ApplyChangeSet
 
 
 @dataclass(frozen=True)
 class MaintenancePlan:
+    """`facts` are sentences on what the plan leaves out and why, `relies_on` the constraints that it needs."""
+
     view: QualifiedName
     strategy: Strategy
     reason: str
     steps: tuple[Step, ...]
+    facts: tuple[str, ...] = ()
+    relies_on: frozenset[Reliance] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         return {
             "view": str(self.view),
             "strategy": self.strategy.value,
             "reason": self.reason,
+            "facts": list(self.facts),
             "steps": [
                 {
                     "step": type(step).__name__,

@@ -13,8 +13,10 @@ from deltalake.fs import DeltaStorageHandler
 
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
+from viewkeeper.sources import change_feed, data_files
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
+from viewkeeper.sql.binding import Column
 
 
 class DeltaRsLog:
@@ -47,6 +49,32 @@ class DeltaRsLog:
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         table = self._open(address)
         return self._commits(address, version + 1, table.version())
+
+    def plain_files(
+        self,
+        address: str,
+        version: int,
+        columns: Sequence[Column],
+        limit: tuple[str, Sequence[Any]] | None = None,
+    ) -> list[str] | None:
+        return data_files.plain_files(address, version, columns, limit, self._options)
+
+    def read_feed(
+        self, address: str, consumed: int, version: int, columns: Sequence[Column]
+    ) -> pa.Table | None:
+        return change_feed.read_feed(address, consumed, version, columns, self._options)
+
+    def read_change_sets(self, address: str, epochs: Sequence[int]) -> pa.Table | None:
+        table = self._open(address)
+        with storage_failures(f"the change sets at {address}"):
+            if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+                return None
+            actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            mine = [action for action in actions if action[f"partition.{CHANGE_EPOCH}"] in set(epochs)]
+            if sum(action["size_bytes"] for action in mine) > change_feed.DRIVER_BYTES:
+                return None
+            wanted = ", ".join(str(int(epoch)) for epoch in epochs)
+            return pa.table(table.scan(predicate=f"{CHANGE_EPOCH} IN ({wanted})"))
 
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:
         if not self.exists(address):

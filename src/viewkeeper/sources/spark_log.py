@@ -9,6 +9,7 @@ from viewkeeper.errors import UnknownNameError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
+from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import column, delta_table, literal, render, select_all
 
 
@@ -45,6 +46,17 @@ class SparkLog:
             for row in self._history(address, missing)
         ]
         return sorted((c for c in commits if c.version > version), key=lambda commit: commit.version)
+
+    def plain_files(
+        self, address: str, version: int, columns: Sequence[Column], limit: object = None
+    ) -> None:
+        return None
+
+    def read_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> None:
+        return None
+
+    def read_change_sets(self, address: str, epochs: Sequence[int]) -> None:
+        return None
 
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:
         if not self.exists(address):

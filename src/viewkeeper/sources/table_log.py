@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import from_delta
 
@@ -87,6 +89,27 @@ class TableLog(Protocol):
 
         A commit that says nothing of itself, or whose log file is gone, has the operation UNKNOWN.
         """
+        ...
+
+    def plain_files(
+        self,
+        address: str,
+        version: int,
+        columns: Sequence[Column],
+        limit: tuple[str, Sequence[Any]] | None = None,
+    ) -> list[str] | None:
+        """The data files of a version that can hold rows with one of the values, where they are the whole truth;
+        None if Spark must read the table as a Delta table."""
+        ...
+
+    def read_feed(
+        self, address: str, consumed: int, version: int, columns: Sequence[Column]
+    ) -> pa.Table | None:
+        """The change feed after one version up to another; None if Spark must read it."""
+        ...
+
+    def read_change_sets(self, address: str, epochs: Sequence[int]) -> pa.Table | None:
+        """The stored change sets of a view in these epochs; None if Spark must read them."""
         ...
 
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:

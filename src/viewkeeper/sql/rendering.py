@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from sqlglot import exp
@@ -11,7 +11,7 @@ from sqlglot.generators.spark import SparkGenerator
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import ColumnDefinition
-from viewkeeper.sql.types import DataType, as_stored
+from viewkeeper.sql.types import UNKNOWN, DataType, as_stored
 
 
 class _Generator(SparkGenerator):
@@ -41,6 +41,27 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
+def as_type(value: exp.Expr, data_type: DataType) -> exp.Expr:
+    """A value of exactly this type, as a view stores it; unchanged while the type is unknown."""
+    if data_type == UNKNOWN:
+        return value
+    return exp.Cast(this=value, to=exp.Var(this=str(as_stored(data_type))))
+
+
+def all_of(conditions: Iterable[exp.Expr]) -> exp.Expr:
+    found = list(conditions)
+    return exp.and_(*found) if found else exp.true()
+
+
+def values_relation(name: str, column_name: str, values: Sequence[str]) -> exp.Expr:
+    """`VALUES ('a'), ('b') AS name (column_name)`."""
+    rows = [exp.Tuple(expressions=[literal(value)]) for value in values]
+    columns = [exp.to_identifier(column_name, quoted=True)]
+    return exp.Values(
+        expressions=rows, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns)
+    )
+
+
 def lambda_of(parameter: str, body: exp.Expr) -> exp.Expr:
     return exp.Lambda(this=body, expressions=[exp.to_identifier(parameter)])
 
@@ -53,12 +74,23 @@ def select_all(relation: exp.Expr) -> exp.Select:
     return select_from(relation, [exp.Star()])
 
 
-def union_all(left: exp.Select, right: exp.Select) -> exp.Union:
+def union_all(left: exp.Query, right: exp.Query) -> exp.Union:
     return exp.union(left, right, distinct=False)
 
 
 def relation_named(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def aliased(relation: str, name: str) -> exp.Table:
+    """A relation under another name.
+
+    >>> aliased("sale_new", "s").sql("spark")
+    '`sale_new` AS `s`'
+    """
+    table = relation_named(relation)
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    return table
 
 
 def explode_sequence(first: exp.Expr, last: exp.Expr, name: str) -> exp.Lateral:

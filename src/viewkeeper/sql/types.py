@@ -48,6 +48,9 @@ class Struct:
 
 DataType: TypeAlias = Simple | Array | Map | Struct
 
+UNKNOWN = Simple("?")
+"""Before Spark has told the type of an expression."""
+
 _SYNONYMS = {
     "INTEGER": "INT",
     "LONG": "BIGINT",
@@ -284,3 +287,20 @@ def field_names(data_type: DataType) -> list[str]:
 
 def is_floating(data_type: DataType) -> bool:
     return isinstance(data_type, Simple) and data_type.name in ("FLOAT", "DOUBLE")
+
+
+def contains_type(data_type: DataType, name: str) -> bool:
+    """Whether a type is, or has in it, a type of this name.
+
+    >>> contains_type(Array(Simple("CHAR(3)")), "CHAR"), contains_type(Simple("TIMESTAMP_NTZ"), "TIMESTAMP")
+    (True, False)
+    """
+    match data_type:
+        case Simple(found):
+            return found == name or found.startswith(f"{name}(")
+        case Array(element):
+            return contains_type(element, name)
+        case Map(key, value):
+            return contains_type(key, name) or contains_type(value, name)
+        case Struct(fields):
+            return any(contains_type(field_type, name) for _, field_type in fields)

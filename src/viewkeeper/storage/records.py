@@ -15,7 +15,7 @@ from viewkeeper.sql.types import read_type_text
 Json: TypeAlias = dict[str, Any]
 
 LAYOUT_VERSION = 1
-"""How a view's table is laid out: visible columns, then the hidden copy number."""
+"""How a view's table is laid out: visible columns, hidden columns, the copy number."""
 
 
 LONG_AGO = "1970-01-01T00:00:00+00:00"
@@ -96,7 +96,8 @@ class ViewRecord:
     """A materialized view.
 
     `references` says which object each name in the query meant when the view was created; `settings` are
-    the session settings that can change the query's result, applied again at every refresh.
+    the session settings that can change the query's result, applied again at every refresh; `hidden` are the
+    columns that its table keeps beside the visible ones and the copy number.
     """
 
     id: str
@@ -109,6 +110,7 @@ class ViewRecord:
     settings: Mapping[str, str] = field(default_factory=dict)
     layout_version: int = LAYOUT_VERSION
     comment: str | None = None
+    hidden: tuple[Column, ...] = ()
 
     @property
     def input_ids(self) -> tuple[str, ...]:
@@ -122,6 +124,7 @@ class ViewRecord:
             "policy": self.policy.value,
             "settings": dict(self.settings),
             "layout_version": self.layout_version,
+            "hidden": _columns_to_json(self.hidden),
         }
 
     @staticmethod
@@ -137,6 +140,7 @@ class ViewRecord:
             value["settings"],
             value["layout_version"],
             value["comment"],
+            _columns(value["hidden"]),
         )
 
 
@@ -144,13 +148,17 @@ def _name_and_columns(record: TableRecord | ViewRecord) -> Json:
     return {
         "id": record.id,
         "name": [record.name.schema, record.name.name],
-        "columns": [
-            {"name": c.name, "type": str(c.data_type), "nullable": c.nullable, "comment": c.comment}
-            for c in record.columns
-        ],
+        "columns": _columns_to_json(record.columns),
         "location": record.location,
         "comment": record.comment,
     }
+
+
+def _columns_to_json(columns: tuple[Column, ...]) -> list[Json]:
+    return [
+        {"name": c.name, "type": str(c.data_type), "nullable": c.nullable, "comment": c.comment}
+        for c in columns
+    ]
 
 
 def _columns(values: list[Json]) -> tuple[Column, ...]:

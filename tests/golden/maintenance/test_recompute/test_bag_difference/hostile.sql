@@ -14,7 +14,7 @@ FROM (
 lines */`,
     `größe`,
     SUM(`_vk_sign`) AS `_vk_count`,
-    SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+    SUM(`_vk_old_count`) AS `_vk_old_count`
   FROM (
     SELECT
       `it``s`,
@@ -22,7 +22,8 @@ lines */`,
       `two
 lines */`,
       `größe`,
-      1 AS `_vk_sign`
+      1 AS `_vk_sign`,
+      0 AS `_vk_old_count`
     FROM `totals_query`
     UNION ALL
     SELECT
@@ -31,7 +32,8 @@ lines */`,
       `two
 lines */`,
       `größe`,
-      -1 AS `_vk_sign`
+      -1 AS `_vk_sign`,
+      1 AS `_vk_old_count`
     FROM `totals_old`
   )
   GROUP BY

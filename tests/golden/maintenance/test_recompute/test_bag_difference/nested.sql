@@ -31,7 +31,7 @@ FROM (
     ANY_VALUE(`xs`) AS `xs`,
     `plain`,
     SUM(`_vk_sign`) AS `_vk_count`,
-    SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+    SUM(`_vk_old_count`) AS `_vk_old_count`
   FROM (
     SELECT
       `id`,
@@ -40,7 +40,8 @@ FROM (
       `s`,
       `xs`,
       `plain`,
-      1 AS `_vk_sign`
+      1 AS `_vk_sign`,
+      0 AS `_vk_old_count`
     FROM `totals_query`
     UNION ALL
     SELECT
@@ -50,7 +51,8 @@ FROM (
       `s`,
       `xs`,
       `plain`,
-      -1 AS `_vk_sign`
+      -1 AS `_vk_sign`,
+      1 AS `_vk_old_count`
     FROM `totals_old`
   )
   GROUP BY

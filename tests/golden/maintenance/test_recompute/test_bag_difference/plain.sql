@@ -10,20 +10,22 @@ FROM (
     `name`,
     `amount`,
     SUM(`_vk_sign`) AS `_vk_count`,
-    SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+    SUM(`_vk_old_count`) AS `_vk_old_count`
   FROM (
     SELECT
       `id`,
       `name`,
       `amount`,
-      1 AS `_vk_sign`
+      1 AS `_vk_sign`,
+      0 AS `_vk_old_count`
     FROM `totals_query`
     UNION ALL
     SELECT
       `id`,
       `name`,
       `amount`,
-      -1 AS `_vk_sign`
+      -1 AS `_vk_sign`,
+      1 AS `_vk_old_count`
     FROM `totals_old`
   )
   GROUP BY

@@ -5,7 +5,7 @@ SELECT
 lines */`,
   `größe`,
   SUM(`_vk_sign`) AS `_vk_count`,
-  SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+  SUM(`_vk_old_count`) AS `_vk_old_count`
 FROM (
   SELECT
     `it``s`,
@@ -13,7 +13,8 @@ FROM (
     `two
 lines */`,
     `größe`,
-    1 AS `_vk_sign`
+    1 AS `_vk_sign`,
+    0 AS `_vk_old_count`
   FROM `v_new`
   UNION ALL
   SELECT
@@ -22,7 +23,8 @@ lines */`,
     `two
 lines */`,
     `größe`,
-    -1 AS `_vk_sign`
+    -1 AS `_vk_sign`,
+    1 AS `_vk_old_count`
   FROM `v old`
 )
 GROUP BY

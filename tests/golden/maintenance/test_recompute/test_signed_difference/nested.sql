@@ -6,7 +6,7 @@ SELECT
   ANY_VALUE(`xs`) AS `xs`,
   `plain`,
   SUM(`_vk_sign`) AS `_vk_count`,
-  SUM(IF(`_vk_sign` < 0, 1, 0)) AS `_vk_old_count`
+  SUM(`_vk_old_count`) AS `_vk_old_count`
 FROM (
   SELECT
     `id`,
@@ -15,7 +15,8 @@ FROM (
     `s`,
     `xs`,
     `plain`,
-    1 AS `_vk_sign`
+    1 AS `_vk_sign`,
+    0 AS `_vk_old_count`
   FROM `v_new`
   UNION ALL
   SELECT
@@ -25,7 +26,8 @@ FROM (
     `s`,
     `xs`,
     `plain`,
-    -1 AS `_vk_sign`
+    -1 AS `_vk_sign`,
+    1 AS `_vk_old_count`
   FROM `v old`
 )
 GROUP BY

@@ -1,0 +1,127 @@
+"""One way in for change sets: `apply_changes` brings a view's table from its base version to an epoch.
+
+A small view is written whole. In a large one the rows that go are marked in deletion vectors, found by one Spark
+job, and those that come are one new file. Where neither is possible, Spark merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
+from viewkeeper.generated_names import CHANGE_KIND, COPY_NUMBER, DELETED, IDENTITY
+from viewkeeper.maintenance.comparable import is_comparable_in_merge
+from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
+from viewkeeper.sources.net_effect import frozen_rows
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.types import Simple
+from viewkeeper.storage.own_commit import Mark, change, open_store, overwrite, read_rows
+from viewkeeper.storage.table_files import ForeignLogError, TableFiles, live_files
+
+OVERWRITE_ROWS = 20_000
+"""Views of up to this many rows are written whole; measured by benchmarks/apply.py."""
+
+
+class Way(Enum):
+    """How a change set was applied; the word that reports use."""
+
+    NOTHING = "nothing to apply"
+    OVERWRITE = "overwrite"
+    OWN_COMMIT = "own commit"
+    MERGE = "merge"
+
+
+def stored_schema(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """All columns of a view's table, in order."""
+    odd = not all(is_comparable_in_merge(each.data_type) for each in columns)
+    identity = (Column(IDENTITY, Simple("STRING")),) if odd else ()
+    return (*columns, Column(COPY_NUMBER, Simple("INT")), *identity)
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """A view's table as far as we can write it ourselves."""
+
+    store: Any
+    files: TableFiles
+    columns: tuple[Column, ...]
+
+    @property
+    def is_small(self) -> bool:
+        return self.files.rows <= OVERWRITE_ROWS
+
+    def rows(self) -> pa.Table:
+        return read_rows(self.store, self.files, arrow_schema(self.columns))
+
+
+def own_table(address: str, options: dict[str, str] | None, columns: Sequence[Column]) -> OwnTable | None:
+    """The table, if its types, names and log let us write it; None leaves it to Spark."""
+    try:
+        store = open_store(address, options)
+        return OwnTable(store, live_files(store), stored_schema(columns))
+    except ForeignLogError:
+        return None
+
+
+def chosen_way(table: OwnTable | None, changes: pa.Table | None) -> Way:
+    if table is None or changes is None:
+        return Way.MERGE
+    if table.is_small:
+        return Way.OVERWRITE
+    return Way.OWN_COMMIT
+
+
+def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: str) -> None:
+    """Write the whole view anew, in the driver."""
+    rows = table.rows()
+    going, coming = _split(changes, table.columns)
+    wanted = set(frozen_rows(going))
+    keep = [at for at, row in enumerate(frozen_rows(rows)) if row not in wanted]
+    _require(rows.num_rows - len(keep), going.num_rows, view)
+    whole = pa.concat_tables([rows_at(rows, keep), coming])
+    _committed(overwrite(table.store, table.files, whole, mark), view)
+
+
+def apply_by_own_commit(
+    table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[], pa.Table]
+) -> None:
+    """Mark the rows that go, which `find` looks up by file and position, and add a file with those that come."""
+    going, coming = _split(changes, table.columns)
+    removed: dict[str, list[int]] = {}
+    if going.num_rows:
+        paths = {unquote(path).rsplit("/", 1)[-1]: path for path in table.files.adds}
+        found = find()
+        _require(found.num_rows, going.num_rows, view)
+        for file, position in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            removed.setdefault(paths[unquote(file).rsplit("/", 1)[-1]], []).append(position)
+    _committed(change(table.store, table.files, removed, coming, mark), view)
+
+
+def _split(changes: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, pa.Table]:
+    kinds = changes.column(CHANGE_KIND).to_pylist()
+    rows = in_arrow_types(changes, columns)
+    going = [at for at, kind in enumerate(kinds) if kind == DELETED]
+    coming = [at for at, kind in enumerate(kinds) if kind != DELETED]
+    return rows_at(rows, going), rows_at(rows, coming)
+
+
+def _require(found: int, wanted: int, view: str) -> None:
+    if found != wanted:
+        raise CorruptWarehouseError(
+            f"the table of {view} is not what its change set was made for: {found} of {wanted} rows to delete "
+            "were found.",
+            f"VERIFY MATERIALIZED VIEW {view} shows what differs; CREATE OR REPLACE loads it anew.",
+        )
+
+
+def _committed(is_ours: bool, view: str) -> None:
+    if not is_ours:
+        raise ConcurrencyProblem(
+            f"another process committed to the table of {view} meanwhile.", "repeat the statement."
+        )

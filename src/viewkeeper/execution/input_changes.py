@@ -1,0 +1,214 @@
+"""The net changes of the tables and views that a view reads, between what it has consumed and an epoch's versions.
+
+Small ones lie in the driver as Arrow tables and become local relations; large ones, and those that delta-rs
+would read wrongly, are read and kept by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, DELETED, SIGN
+from viewkeeper.maintenance.net_changes import net_rows, part_of, signed_feed
+from viewkeeper.maintenance.plan import State
+from viewkeeper.sources.arrow_types import in_arrow_types
+from viewkeeper.sources.net_effect import feed_signs, net_bag, net_by_key
+from viewkeeper.sources.spark_failures import spark_failures
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.names import quote
+from viewkeeper.sql.rendering import column, delta_table, literal, render, select_from
+from viewkeeper.sql.types import as_stored
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.records import ViewRecord
+
+MOST_LITERALS = 400
+"""A limit lists up to this many values; beyond, it is a range."""
+
+
+@dataclass(frozen=True)
+class InputChanges:
+    """The parts of one change set that have rows, as Arrow tables or Spark frames."""
+
+    columns: tuple[Column, ...]
+    parts: Mapping[State, Any]
+    key: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> frozenset[State]:
+        return frozenset(self.parts)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows changed; None if only Spark knows."""
+        if all(isinstance(part, pa.Table) for part in self.parts.values()):
+            return sum(part.num_rows for part in self.parts.values())
+        return None
+
+    def frame(self, session: Any, state: State) -> Any:
+        """A part as a frame of the session; REMOVED and ADDED take in all removals and additions."""
+        names = _COMPOSED.get(state, (state,))
+        chosen = [self.parts[name] for name in names if name in self.parts]
+        if all(isinstance(part, pa.Table) for part in chosen):
+            table = pa.concat_tables(chosen) if chosen else in_arrow_types(pa.table({}), self.columns)
+            return session.createDataFrame(table, schema=schema_text(self.columns))
+        return chosen[0] if len(chosen) == 1 else chosen[0].unionAll(chosen[1])
+
+    def values(self, state: State, name: str) -> list[Any] | None:
+        """The distinct values of a column in a part, without NULL; None if they are not at hand."""
+        part = self.parts.get(state)
+        if not isinstance(part, pa.Table):
+            return None
+        return [value for value in part.column(name).unique().to_pylist() if value is not None]
+
+
+_COMPOSED = {
+    State.REMOVED: (State.REMOVED, State.DELETED, State.OLD_UPDATED),
+    State.ADDED: (State.ADDED, State.INSERTED, State.NEW_UPDATED),
+}
+
+
+def schema_text(columns: Sequence[Column]) -> str:
+    """The columns as Spark's DDL.
+
+    >>> from viewkeeper.sql.types import Simple
+    >>> schema_text([Column("a b", Simple("INT")), Column("c", Simple("CHAR(3)"))])
+    '`a b` INT, `c` STRING'
+    """
+    return ", ".join(f"{quote(each.name)} {as_stored(each.data_type)}" for each in columns)
+
+
+@dataclass
+class EpochChanges:
+    """The changes that one epoch needs, each read once however many views need it."""
+
+    workspace: Workspace
+    catalogue: Catalogue
+    _known: dict[tuple[str, int, int], InputChanges] = field(default_factory=dict)
+    _kept: list[Any] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def of(self, input_id: str, consumed: int, version: int) -> InputChanges:
+        asked = (input_id, consumed, version)
+        if asked not in self._known:
+            record = self.catalogue.object(input_id)
+            if isinstance(record, ViewRecord):
+                found = self._of_view(record, consumed, version)
+            else:
+                address = self.workspace.data_address(record)
+                feed = self.workspace.log.read_feed(address, consumed, version, record.columns)
+                found = (
+                    self._from_spark(
+                        self._spark_feed(address, consumed, version, record.columns), record.columns
+                    )
+                    if feed is None
+                    else _from_feed(feed, record.columns, ())
+                )
+            self._known[asked] = found
+        return self._known[asked]
+
+    def close(self) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+    def _of_view(self, view: ViewRecord, consumed: int, version: int) -> InputChanges:
+        commits = self.workspace.log.commits_after(self.workspace.layout.rows(view.location), consumed)
+        epochs = sorted({c.epoch for c in commits if c.version <= version and c.epoch is not None})
+        address = self.workspace.layout.changes(view.location)
+        stored = self.workspace.log.read_change_sets(address, epochs)
+        if stored is None:
+            return self._from_spark(self._spark_change_sets(address, epochs, view.columns), view.columns)
+        kinds = stored.column(CHANGE_KIND).to_pylist()
+        rows = in_arrow_types(stored, view.columns)
+        parts = net_bag(rows, [-1 if kind == DELETED else 1 for kind in kinds])
+        return InputChanges(view.columns, {s: t for s, t in parts.items() if t.num_rows})
+
+    def _spark_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> Any:
+        session = self.workspace.sessions.own
+        with spark_failures(f"the change feed at {address} was read"):
+            reader = session.read.format("delta").option("readChangeFeed", "true")
+            feed = (
+                reader.option("startingVersion", consumed + 1).option("endingVersion", version).load(address)
+            )
+            name = f"_vk_feed_{next(self._numbers)}"
+            feed.createOrReplaceTempView(name)
+            return session.sql(signed_feed(name, columns))
+
+    def _spark_change_sets(self, address: str, epochs: Sequence[int], columns: Sequence[Column]) -> Any:
+        sign = exp.If(this=column(CHANGE_KIND).eq(literal(DELETED)), true=literal(-1), false=literal(1)).as_(
+            SIGN, quoted=True
+        )
+        rows = select_from(delta_table(address), [*(column(c.name) for c in columns), sign])
+        mine = rows.where(column(CHANGE_EPOCH).isin(*epochs))
+        with spark_failures(f"the change sets at {address} were read"):
+            return self.workspace.sessions.own.sql(render(mine))
+
+    def _from_spark(self, signed: Any, columns: tuple[Column, ...]) -> InputChanges:
+        session = self.workspace.sessions.own
+        with spark_failures("a large change set was added up"):
+            number = next(self._numbers)
+            signed.createOrReplaceTempView(f"_vk_signed_{number}")
+            net = session.sql(net_rows(f"_vk_signed_{number}", columns)).persist()
+            self._kept.append(net)
+            net.createOrReplaceTempView(f"_vk_net_{number}")
+            parts = {}
+            for state, sign in ((State.REMOVED, -1), (State.ADDED, 1)):
+                part = session.sql(part_of(f"_vk_net_{number}", columns, sign))
+                if not part.isEmpty():
+                    parts[state] = part
+        return InputChanges(columns, parts)
+
+
+def _from_feed(feed: pa.Table, columns: tuple[Column, ...], key: tuple[str, ...]) -> InputChanges:
+    rows = in_arrow_types(feed, columns)
+    if key:
+        tagged = rows
+        for name in ("_change_type", "_commit_version"):
+            tagged = tagged.append_column(name, feed.column(name))
+        parts = net_by_key(tagged, key)
+    else:
+        parts = net_bag(rows, feed_signs(feed))
+    return InputChanges(columns, {state: table for state, table in parts.items() if table.num_rows}, key)
+
+
+def limited_to(name: exp.Column, values: Sequence[Any]) -> exp.Expr | None:
+    """A condition that lets through at least the rows with one of these values, for Delta to skip files by.
+
+    >>> limited_to(column("a"), [3, 1]).sql("spark")
+    '`a` IN (1, 3)'
+    >>> limited_to(column("a"), [float("nan")]) is None
+    True
+    """
+    if not values:
+        return exp.false()
+    if not isinstance(values[0], (int, str, date)) or isinstance(values[0], (bool, datetime)):
+        return None
+    ordered = sorted(values)
+    if len(ordered) <= MOST_LITERALS:
+        return exp.In(this=name, expressions=[_literal(value) for value in ordered])
+    return exp.Between(this=name, low=_literal(ordered[0]), high=_literal(ordered[-1]))
+
+
+def range_of(rows: pa.Table, name: str) -> exp.Expr | None:
+    """A condition that all rows fulfil by the values of one column; None if there is none that helps."""
+    values = rows.column(name)
+    if values.null_count or not len(values) or not _has_literals(values.type):
+        return None
+    bounds = pc.min_max(values).as_py()
+    return exp.Between(this=column(name), low=_literal(bounds["min"]), high=_literal(bounds["max"]))
+
+
+def _has_literals(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date(kind)
+
+
+def _literal(value: int | str | date) -> exp.Expr:
+    return exp.cast(exp.convert(value.isoformat()), "date") if isinstance(value, date) else exp.convert(value)

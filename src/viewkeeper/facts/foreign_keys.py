@@ -1,0 +1,45 @@
+"""Joins along foreign keys that always find their parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.algebra.nodes import InnerJoin, Scan
+from viewkeeper.facts.declared import Declarations, Declared, Reliance, TotalForeignKey
+from viewkeeper.facts.keys import equalities
+
+
+@dataclass(frozen=True)
+class ParentJoin:
+    """A child scan joined to its parent scan by all columns of a foreign key of the child's table."""
+
+    child: str
+    parent: str
+    foreign_key: TotalForeignKey
+    child_id: str
+
+    @property
+    def reliance(self) -> Reliance:
+        return Reliance(self.child_id, self.foreign_key.name)
+
+
+def parent_joins(join: InnerJoin, declared: Declarations) -> tuple[ParentJoin, ...]:
+    equal = {frozenset(pair) for pair in equalities(join)}
+    found = []
+    for child in join.scans:
+        for foreign_key in declared.get(child.input.object_id, Declared()).foreign_keys:
+            for parent in join.scans:
+                if parent is not child and parent.input.object_id == foreign_key.parent_id:
+                    wanted = _pairs(child, parent, foreign_key)
+                    if all(pair in equal for pair in wanted):
+                        found.append(
+                            ParentJoin(child.alias, parent.alias, foreign_key, child.input.object_id)
+                        )
+    return tuple(found)
+
+
+def _pairs(child: Scan, parent: Scan, foreign_key: TotalForeignKey) -> list[frozenset[tuple[str, str]]]:
+    return [
+        frozenset({(child.alias.lower(), own.lower()), (parent.alias.lower(), other.lower())})
+        for own, other in zip(foreign_key.columns, foreign_key.parent_columns, strict=True)
+    ]

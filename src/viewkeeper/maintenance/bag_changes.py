@@ -1,0 +1,215 @@
+"""Change sets of bags: which copies of which rows to insert and to delete.
+
+A row that is there m times and shall be there n times gives n − m insertions or m − n deletions. Copies are
+numbered, so that equal rows can be told apart:
+
+    n > m: insert the copies m+1 … n        n < m: delete the copies n+1 … m
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from viewkeeper.generated_names import (
+    CHANGE_KIND,
+    COPY_NUMBER,
+    DELETED,
+    FILE,
+    IDENTITY,
+    INSERTED,
+    OLD_COUNT,
+    POSITION,
+    SIGN,
+    SIGNED_COUNT,
+)
+from viewkeeper.maintenance.comparable import comparable, is_comparable_in_merge
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.rendering import (
+    alias,
+    call,
+    column,
+    explode_sequence,
+    literal,
+    relation_named,
+    render,
+    select_from,
+    union_all,
+)
+
+
+def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
+    """What a row of a view's table consists of: its columns, then the copy number and, if needed, its identity."""
+    items: list[exp.Expr] = [*(column(c.name) for c in columns), column(COPY_NUMBER)]
+    odd = [c for c in columns if not is_comparable_in_merge(c.data_type)]
+    if odd:
+        parts = [comparable(column(c.name), c.data_type) for c in odd]
+        items.append(alias(call("TO_JSON", call("STRUCT", *parts)), IDENTITY))
+    return items
+
+
+def numbered_rows(relation: str, columns: Sequence[Column]) -> str:
+    """Every row of a relation, its copies numbered.
+
+    >>> from viewkeeper.sql.types import Simple
+    >>> print(numbered_rows("v_query", [Column("a", Simple("INT"))]))
+    SELECT
+      `a`,
+      `_vk_copy`
+    FROM (
+      SELECT
+        `a`,
+        COUNT(*) AS `_vk_count`
+      FROM `v_query`
+      GROUP BY
+        `a`
+    )
+    LATERAL VIEW
+    EXPLODE(SEQUENCE(1, CAST(`_vk_count` AS INT))) AS `_vk_copy`
+    """
+    counted = grouped_rows(
+        relation_named(relation), columns, [alias(call("COUNT", exp.Star()), SIGNED_COUNT)]
+    )
+    copies = explode_sequence(literal(1), column(SIGNED_COUNT), COPY_NUMBER)
+    return render(select_from(counted.subquery(), stored_items(columns)).lateral(copies, append=True))
+
+
+def difference(new: str, old: str, columns: Sequence[Column]) -> str:
+    """The change set that makes one relation of the other."""
+    return render(_copies(_difference(new, old, columns), columns))
+
+
+def signed_difference(new: str, old: str, columns: Sequence[Column]) -> str:
+    """Each row that two relations hold a different number of times, with the difference of the numbers."""
+    return render(_difference(new, old, columns))
+
+
+def signed_changes(delta: str, old: str, columns: Sequence[Column]) -> str:
+    """The change set of signed rows; `old` holds what the view has of these rows already."""
+    names = [each.name for each in columns]
+    signed = union_all(
+        _tagged(delta, names, column(SIGN), literal(0)), _tagged(old, names, literal(0), literal(1))
+    )
+    return render(_copies(_netted(signed, columns), columns))
+
+
+def touched_rows(relation: str, delta: str, columns: Sequence[Column]) -> str:
+    """The rows of a relation that equal some row of the delta, NULLs matching NULLs."""
+    same = [
+        exp.NullSafeEQ(
+            this=comparable(column(each.name, relation), each.data_type),
+            expression=comparable(column(each.name, delta), each.data_type),
+        )
+        for each in columns
+    ]
+    select = select_from(relation_named(relation), [column(each.name, relation) for each in columns])
+    return render(select.join(relation_named(delta), on=exp.and_(*same), join_type="left semi"))
+
+
+def positions(rows: str, going: str, columns: Sequence[Column]) -> str:
+    """File and position of the stored rows that equal some row of another relation, copy for copy."""
+    same: list[exp.Expr] = [exp.EQ(this=column(COPY_NUMBER, rows), expression=column(COPY_NUMBER, going))]
+    same += [
+        exp.NullSafeEQ(
+            this=comparable(column(each.name, rows), each.data_type),
+            expression=comparable(column(each.name, going), each.data_type),
+        )
+        for each in columns
+    ]
+    select = select_from(relation_named(rows), [column(FILE, rows), column(POSITION, rows)])
+    return render(select.join(relation_named(going), on=exp.and_(*same), join_type="left semi"))
+
+
+def _difference(new: str, old: str, columns: Sequence[Column]) -> exp.Select:
+    names = [each.name for each in columns]
+    signed = union_all(
+        _tagged(new, names, literal(1), literal(0)), _tagged(old, names, literal(-1), literal(1))
+    )
+    return _netted(signed, columns)
+
+
+def _tagged(relation: str, names: Sequence[str], sign: exp.Expr, is_old: exp.Expr) -> exp.Select:
+    items = [*(column(name) for name in names), alias(sign, SIGN), alias(is_old, OLD_COUNT)]
+    return select_from(relation_named(relation), items)
+
+
+def _netted(signed: exp.Union, columns: Sequence[Column]) -> exp.Select:
+    """Signed rows added up; what adds up to nothing is no change."""
+    counts = [
+        alias(call("SUM", column(SIGN)), SIGNED_COUNT),
+        alias(call("SUM", column(OLD_COUNT)), OLD_COUNT),
+    ]
+    differs = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
+    return grouped_rows(signed.subquery(), columns, counts).having(differs)
+
+
+def grouped_rows(relation: exp.Expr, columns: Sequence[Column], counts: Sequence[exp.Expr]) -> exp.Select:
+    """The distinct rows of a relation with counts; types without equality are grouped by a stand-in."""
+    items: list[exp.Expr] = []
+    keys: list[exp.Expr] = []
+    for each in columns:
+        key = comparable(column(each.name), each.data_type)
+        keys.append(key)
+        plain = isinstance(key, exp.Column)
+        items.append(column(each.name) if plain else alias(call("ANY_VALUE", column(each.name)), each.name))
+    return select_from(relation, [*items, *counts]).group_by(*keys)
+
+
+def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:
+    wanted = exp.Add(this=column(OLD_COUNT), expression=column(SIGNED_COUNT))
+    copies = explode_sequence(
+        exp.Add(this=call("LEAST", column(OLD_COUNT), wanted), expression=literal(1)),
+        call("GREATEST", column(OLD_COUNT), wanted.copy()),
+        COPY_NUMBER,
+    )
+    kind = exp.If(
+        this=exp.GT(this=column(SIGNED_COUNT), expression=literal(0)),
+        true=literal(INSERTED),
+        false=literal(DELETED),
+    )
+    items = [*stored_items(columns), alias(kind, CHANGE_KIND)]
+    return select_from(netted.subquery(), items).lateral(copies, append=True)
+
+
+def merge(target: str, changes: str, columns: Sequence[Column]) -> str:
+    """Delete and insert by row and copy number, NULLs matching NULLs."""
+    conditions: list[exp.Expr] = [
+        exp.EQ(this=column(COPY_NUMBER, target), expression=column(COPY_NUMBER, changes))
+    ]
+    stored = [column(c.name) for c in columns] + [column(COPY_NUMBER)]
+    for each in columns:
+        if is_comparable_in_merge(each.data_type):
+            conditions.append(
+                exp.NullSafeEQ(
+                    this=comparable(column(each.name, target), each.data_type),
+                    expression=comparable(column(each.name, changes), each.data_type),
+                )
+            )
+    if not all(is_comparable_in_merge(each.data_type) for each in columns):
+        stored.append(column(IDENTITY))
+        conditions.append(exp.EQ(this=column(IDENTITY, target), expression=column(IDENTITY, changes)))
+    kind = column(CHANGE_KIND, changes)
+    statement = exp.Merge(
+        this=relation_named(target),
+        using=relation_named(changes),
+        on=exp.and_(*conditions),
+        whens=exp.Whens(
+            expressions=[
+                exp.When(
+                    matched=True,
+                    condition=exp.EQ(this=kind.copy(), expression=literal(DELETED)),
+                    then=exp.Var(this="DELETE"),
+                ),
+                exp.When(
+                    matched=False,
+                    condition=exp.EQ(this=kind, expression=literal(INSERTED)),
+                    then=exp.Insert(
+                        this=exp.Tuple(expressions=stored),
+                        expression=exp.Tuple(expressions=[column(item.name, changes) for item in stored]),
+                    ),
+                ),
+            ]
+        ),
+    )
+    return render(statement)

@@ -1,0 +1,247 @@
+"""The change of a view of groups: counts and exact sums are updated, everything else is read again per group."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from viewkeeper.algebra.nodes import Group, Project
+from viewkeeper.generated_names import (
+    CHANGE_KIND,
+    COPY_NUMBER,
+    DELETED,
+    INSERTED,
+    SIGN,
+    query_relation,
+    state_relation,
+)
+from viewkeeper.maintenance.bag_changes import difference, merge
+from viewkeeper.maintenance.differential.join_view import find_changes, old_rows
+from viewkeeper.maintenance.differential.terms import Kinds, Walk, plan_walk
+from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
+from viewkeeper.maintenance.plan import ApplyChangeSet, Derive, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.maintenance.whole_query import grouped, stored_columns, whole_join
+from viewkeeper.sql.rendering import (
+    alias,
+    all_of,
+    as_type,
+    call,
+    column,
+    literal,
+    relation_named,
+    render,
+    select_from,
+    values_relation,
+)
+from viewkeeper.sql.types import DataType, Simple
+
+_ARGUMENT = "_vk_argument_"
+_OLD = "_vk_old_"
+_PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
+_WIDE = Simple("DECIMAL(38,0)")
+
+
+def group_steps(view: ViewDefinition, query: Project, kinds: Kinds) -> tuple[Walk, tuple[Step, ...]]:
+    group = query.source
+    assert isinstance(group, Group)
+    walk = plan_walk(group.source, kinds, view.declared)
+    if not walk.moves:
+        return walk, ()
+    is_updated = any(each.name == ROWS for each in view.hidden)
+    steps = _update_steps(view, query, group, walk) if is_updated else _reread_steps(view, query, group, walk)
+    changes = state_relation(view.stem, "changes")
+    return walk, (*steps, ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes))
+
+
+# -- updating
+
+
+def _update_steps(view: ViewDefinition, query: Project, group: Group, walk: Walk) -> tuple[Step, ...]:
+    state = state_of(group)
+    assert isinstance(state, GroupState)
+    arguments = {f"{_ARGUMENT}{at}": each for at, each in enumerate(_arguments(state), start=1)}
+    key_items = [alias(key.expression.copy(), key.name) for key in group.keys]
+    argument_items = [alias(each.copy(), name) for name, each in arguments.items()]
+    delta = find_changes(view, group.source, walk, [*key_items, *argument_items])
+    assert delta is not None
+    groups = Derive(
+        "add the changes up by group",
+        state_relation(view.stem, "groups"),
+        _added_up(delta.relation, group, state, arguments),
+    )
+    old = old_rows(view)
+    updated = Derive(
+        "update the groups",
+        state_relation(view.stem, "updated"),
+        _updated(view, query, group, state, groups.relation, old.relation),
+        (old,),
+    )
+    return delta, groups, updated, WriteChangeSet(_update_changes(view, group, updated.relation), ())
+
+
+def _arguments(state: GroupState) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
+    for argument in [*(c.argument for c in state.counts), *(s.argument for s in state.sums)]:
+        if argument is not None and argument not in found:
+            found.append(argument)
+    return found
+
+
+def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, exp.Expr]) -> str:
+    name_of = {argument: name for name, argument in arguments.items()}
+    keys: list[exp.Expr] = [column(key.name) for key in group.keys]
+    items = list(keys)
+    for counted in state.counts:
+        counted_sign: exp.Expr = column(SIGN)
+        if counted.argument is not None:
+            absent = exp.Is(this=column(name_of[counted.argument]), expression=exp.Null())
+            counted_sign = exp.If(this=absent, true=literal(0), false=column(SIGN))
+        total = (
+            call("COALESCE", call("SUM", counted_sign), literal(0)) if not keys else call("SUM", counted_sign)
+        )
+        items.append(alias(total, counted.name))
+    for summed in state.sums:
+        for name, side in ((_PLUS, exp.GT), (_MINUS, exp.LT)):
+            chosen = side(this=column(SIGN), expression=literal(0))
+            value = exp.If(this=chosen, true=column(name_of[summed.argument]), false=exp.Null())
+            items.append(alias(call("SUM", value), f"{name}{summed.name}"))
+    select = select_from(relation_named(delta), items)
+    return render(select.group_by(*(key.copy() for key in keys)) if keys else select)
+
+
+def _updated(
+    view: ViewDefinition, query: Project, group: Group, state: GroupState, groups: str, old: str
+) -> str:
+    """One row per affected group: its old stored columns, and what they become."""
+    types = {each.name: each.data_type for each in view.stored}
+    new: dict[str, exp.Expr] = {key.name: column(key.name, groups) for key in group.keys}
+    for counted in state.counts:
+        before = call("COALESCE", column(counted.name, old), literal(0))
+        new[counted.name] = exp.Add(this=before, expression=column(counted.name, groups))
+    for summed in state.sums:
+        new[summed.name] = _new_sum(summed.name, new[summed.count], types[summed.name], groups, old)
+    for average in state.averages:
+        new[average.name] = _average(new[average.sum], new[average.count], types[average.sum])
+
+    def over_new(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and node.name in new:
+            return new[node.name].copy()
+        return node
+
+    shown = {item.name: item.expression.copy().transform(over_new) for item in query.items}
+    items: list[exp.Expr] = []
+    for each in view.stored:
+        value = shown.get(each.name) if each.name in shown else new[each.name].copy()
+        assert value is not None
+        items.append(alias(as_type(value, each.data_type), each.name))
+    items += [alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored]
+    joined = all_of(
+        exp.NullSafeEQ(this=column(_stored_key(query, key.name), old), expression=column(key.name, groups))
+        for key in group.keys
+    )
+    return render(
+        select_from(relation_named(groups), items).join(relation_named(old), on=joined, join_type="left")
+    )
+
+
+def _stored_key(query: Project, key: str) -> str:
+    """The stored column that holds a key of the group."""
+    for item in query.items:
+        if isinstance(item.expression, exp.Column) and item.expression.name == key:
+            return item.name
+    return key
+
+
+def _new_sum(name: str, count: exp.Expr, data_type: DataType, groups: str, old: str) -> exp.Expr:
+    """Old sum plus what came minus what went; NULL if no value is left."""
+    is_integer = data_type == Simple("BIGINT")
+
+    def part(value: exp.Expr) -> exp.Expr:
+        known = call("COALESCE", value, literal(0))
+        return as_type(known, _WIDE) if is_integer else known
+
+    came = exp.Add(this=part(column(name, old)), expression=part(column(f"{_PLUS}{name}", groups)))
+    total = exp.Sub(this=came, expression=part(column(f"{_MINUS}{name}", groups)))
+    some = exp.GT(this=exp.Paren(this=count.copy()), expression=literal(0))
+    return exp.If(this=some, true=as_type(total, data_type), false=exp.Null())
+
+
+def _average(total: exp.Expr, count: exp.Expr, sum_type: DataType) -> exp.Expr:
+    is_integer = sum_type == Simple("BIGINT")
+    dividend = as_type(total.copy(), Simple("DOUBLE")) if is_integer else total.copy()
+    divisor = as_type(exp.Paren(this=count.copy()), Simple("DOUBLE" if is_integer else "DECIMAL(20,0)"))
+    some = exp.GT(this=exp.Paren(this=count.copy()), expression=literal(0))
+    return exp.If(this=some, true=exp.Div(this=dividend, expression=divisor), false=exp.Null())
+
+
+def _update_changes(view: ViewDefinition, group: Group, updated: str) -> str:
+    """The old row of a group goes and the new one comes, unless they are the same."""
+    is_deletion = exp.EQ(this=column(CHANGE_KIND), expression=literal(DELETED))
+    items: list[exp.Expr] = [
+        alias(exp.If(this=is_deletion.copy(), true=column(f"{_OLD}{c.name}"), false=column(c.name)), c.name)
+        for c in view.stored
+    ]
+    items += [alias(literal(1), COPY_NUMBER), column(CHANGE_KIND)]
+    same = [exp.NullSafeEQ(this=column(f"{_OLD}{c.name}"), expression=column(c.name)) for c in view.stored]
+    was_there = exp.Not(this=exp.Is(this=column(f"{_OLD}{ROWS}"), expression=exp.Null()))
+    stays: exp.Expr = exp.GT(this=column(ROWS), expression=literal(0)) if group.keys else exp.true()
+    kinds = values_relation("kinds", CHANGE_KIND, [DELETED, INSERTED])
+    select = select_from(relation_named(updated), items).join(kinds, join_type="cross")
+    return render(
+        select.where(
+            exp.If(this=is_deletion.copy(), true=was_there, false=stays), exp.not_(exp.paren(exp.and_(*same)))
+        )
+    )
+
+
+# -- reading again
+
+
+def _reread_steps(view: ViewDefinition, query: Project, group: Group, walk: Walk) -> tuple[Step, ...]:
+    keys = [alias(key.expression.copy(), key.name) for key in group.keys]
+    delta = find_changes(view, group.source, walk, keys)
+    assert delta is not None
+    key_columns: list[exp.Expr] = [column(key.name) for key in group.keys]
+    affected = Derive(
+        "find the affected groups",
+        state_relation(view.stem, "affected"),
+        render(select_from(relation_named(delta.relation), key_columns).distinct()),
+        is_shared=True,
+    )
+    new_sql, reads = _new_groups(view, query, group, affected.relation)
+    new = Derive("read these groups again", query_relation(view.stem), new_sql, reads)
+    old = old_rows(view)
+    touched = Derive(
+        "find these groups in the view",
+        state_relation(view.stem, "touched"),
+        _old_groups(view, query, group, old.relation, affected.relation),
+        (old,),
+    )
+    return (
+        delta,
+        affected,
+        new,
+        touched,
+        WriteChangeSet(difference(new.relation, touched.relation, view.stored), ()),
+    )
+
+
+def _new_groups(
+    view: ViewDefinition, query: Project, group: Group, affected: str
+) -> tuple[str, tuple[Read, ...]]:
+    select, reads = whole_join(group.source, State.NEW, stored_columns(view, query))
+    same = all_of(
+        exp.NullSafeEQ(this=key.expression.copy(), expression=column(key.name, affected))
+        for key in group.keys
+    )
+    select = select.join(relation_named(affected), on=same, join_type="left semi")
+    return render(grouped(select, query, group)), reads
+
+
+def _old_groups(view: ViewDefinition, query: Project, group: Group, old: str, affected: str) -> str:
+    same = all_of(
+        exp.NullSafeEQ(this=column(_stored_key(query, key.name), old), expression=column(key.name, affected))
+        for key in group.keys
+    )
+    select = select_from(relation_named(old), [column(each.name, old) for each in view.stored])
+    return render(select.join(relation_named(affected), on=same, join_type="left semi"))

@@ -1,0 +1,159 @@
+"""What a view of groups keeps beside its visible columns, so that counts, sums and averages can be updated.
+
+Counts and exact sums of a group follow from the old ones and from the rows that came and went. A sum needs the
+number of its values that are not NULL, an average the sum and that number, and every group the number of its
+rows: with none left, the group is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.algebra.nodes import Group, Item, Project, sql_of
+from viewkeeper.generated_names import HIDDEN_PREFIX
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.types import UNKNOWN, Simple
+
+ROWS = f"{HIDDEN_PREFIX}rows"
+"""The number of rows of a group. A view of groups that has this column is updated, not read again."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A stored count: of rows, or of the values of an expression that are not NULL."""
+
+    name: str
+    argument: exp.Expr | None
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A stored sum, and the count of its values."""
+
+    name: str
+    argument: exp.Expr
+    count: str
+
+
+@dataclass(frozen=True)
+class Average:
+    """A column of the group that is not needed for itself: a sum divided by a count."""
+
+    name: str
+    sum: str
+    count: str
+
+
+@dataclass(frozen=True)
+class GroupState:
+    counts: tuple[Counted, ...]
+    sums: tuple[Summed, ...]
+    averages: tuple[Average, ...]
+
+
+def state_of(group: Group) -> GroupState | str:
+    """What must be kept for these aggregates, or the reason why they cannot be updated."""
+    counts = [Counted(ROWS, None)]
+    sums: list[Summed] = []
+    averages: list[Average] = []
+
+    def count_of(argument: exp.Expr | None, name: str | None = None) -> str:
+        for known in counts:
+            if known.name != ROWS and name is None and known.argument == argument:
+                return known.name
+        counts.append(Counted(name or f"{HIDDEN_PREFIX}count_{len(counts)}", argument))
+        return counts[-1].name
+
+    def sum_of(argument: exp.Expr, name: str | None = None) -> Summed:
+        for known in sums:
+            if name is None and known.argument == argument:
+                return known
+        counted = count_of(argument)
+        sums.append(Summed(name or f"{HIDDEN_PREFIX}sum_{len(sums) + 1}", argument, counted))
+        return sums[-1]
+
+    calls = [(item, _call(item.expression)) for item in group.aggregates]
+    for item, (function, argument) in calls:
+        if function == "count":
+            count_of(argument, item.name)
+    for item, (function, argument) in calls:
+        if function == "sum" and argument is not None:
+            sum_of(argument, item.name)
+    for item, (function, argument) in calls:
+        if function == "avg" and argument is not None:
+            summed = sum_of(argument)
+            averages.append(Average(item.name, summed.name, summed.count))
+        elif function not in ("count", "sum"):
+            return f"{sql_of(item.expression)} cannot be updated from its old value"
+    return GroupState(tuple(counts), tuple(sums), tuple(averages))
+
+
+def _call(expression: exp.Expr) -> tuple[str, exp.Expr | None]:
+    """An aggregate as the name of its function and its argument; a FILTER becomes part of the argument."""
+    condition: exp.Expr | None = None
+    call = expression
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    names: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+    name = names.get(type(call), "")
+    argument = call.this
+    if isinstance(argument, exp.Distinct) or (call.args.get("expressions") and name):
+        name = ""
+    if isinstance(argument, exp.Star) or (name == "count" and isinstance(argument, exp.Literal)):
+        argument = None
+    if condition is not None:
+        value = exp.Literal.number(1) if argument is None else argument.copy()
+        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
+    return name, argument
+
+
+def hidden_items(query: Project) -> tuple[Item, ...]:
+    """The hidden columns that a view of this query would keep: keys that it does not show, and its state."""
+    group = query.source
+    if not isinstance(group, Group):
+        return ()
+    shown = {item.name for item in query.items}
+    keys = tuple(key for key in group.keys if key.name not in shown)
+    state = state_of(group) if query.having is None else "groups come and go by HAVING"
+    if isinstance(state, str):
+        return keys
+    kept: list[Item] = []
+    for counted in state.counts:
+        argument = exp.Star() if counted.argument is None else counted.argument.copy()
+        kept.append(Item(counted.name, exp.Count(this=argument)))
+    kept += [Item(summed.name, exp.Sum(this=summed.argument.copy())) for summed in state.sums]
+    return keys + tuple(item for item in kept if item.name not in shown)
+
+
+def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
+    """A sum among the stored columns to which adding and subtracting is not exact, if there is one."""
+    if not isinstance(query.source, Group):
+        return None
+    state = state_of(query.source)
+    if isinstance(state, str):
+        return None
+    types = {each.name: each.data_type for each in stored}
+    for summed in state.sums:
+        data_type = types[summed.name]
+        if data_type == UNKNOWN:
+            continue
+        name = data_type.name if isinstance(data_type, Simple) else ""
+        if name != "BIGINT" and not (name.startswith("DECIMAL") and not name.startswith("DECIMAL(38")):
+            return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
+    return None
+
+
+def below(expression: exp.Expr, group: Group) -> exp.Expr:
+    """An expression over the outputs of a group as one over the join below it."""
+    inside = {item.name: item.expression for item in (*group.keys, *group.aggregates)}
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and node.name in inside:
+            return inside[node.name].copy()
+        return node
+
+    result: exp.Expr = expression.copy().transform(replaced)
+    return result

@@ -1,0 +1,49 @@
+"""What plans are made from: a view's query in all its forms, and what its table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from viewkeeper.algebra.from_query import OutsideAlgebra, read_algebra
+from viewkeeper.algebra.nodes import Project
+from viewkeeper.facts.declared import Declarations
+from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.statements import RefreshPolicy
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """`columns` are what users see; `hidden` is what the view's table keeps beside them (see `group_state`)."""
+
+    name: QualifiedName
+    id: str
+    query: BoundQuery
+    columns: tuple[Column, ...]
+    hidden: tuple[Column, ...] = ()
+    policy: RefreshPolicy = RefreshPolicy.AUTO
+    declared: Declarations = field(default_factory=dict)
+
+    @cached_property
+    def algebra(self) -> Project | OutsideAlgebra:
+        return read_algebra(self.query, [column.name for column in self.columns])
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """All columns of the view's table but the copy number."""
+        return self.columns + self.hidden
+
+    @cached_property
+    def stem(self) -> str:
+        """The view's own name in generated SQL, distinct from the relations its query reads."""
+        return _distinct(self.name.relation_stem, [found.relation for found in self.query.inputs])
+
+
+def _distinct(stem: str, taken: Sequence[str]) -> str:
+    lowered = {name.lower() for name in taken}
+    found, number = stem, 2
+    while found.lower() in lowered:
+        found, number = f"{stem}{number}", number + 1
+    return found

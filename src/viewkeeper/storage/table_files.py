@@ -1,0 +1,115 @@
+"""The live data files of a Delta table at a version, with their deletion vectors, read from its log.
+
+Only for tables that Viewkeeper itself writes; a log of another make raises `ForeignLogError`, and whoever asked
+leaves the table to Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+from obstore.store import ObjectStore
+
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet$")
+_KNOWN_FEATURES = {"deletionVectors", "invariants", "appendOnly"}
+
+
+class ForeignLogError(Exception):
+    """The log has something in it that we do not write."""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The newest version of a table: the add action of every live file, by path."""
+
+    version: int
+    adds: dict[str, dict[str, Any]]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the files hold, deleted ones included."""
+        return sum(
+            int(json.loads(add.get("stats") or "{}").get("numRecords", 0)) for add in self.adds.values()
+        )
+
+
+def read_file(store: ObjectStore, path: str) -> bytes:
+    return bytes(obstore.get(store, path).bytes())
+
+
+def live_files(store: ObjectStore) -> TableFiles:
+    """Replay the log, from the last checkpoint on."""
+    names = [entry["path"] for batch in obstore.list(store, "_delta_log") for entry in batch]
+    checkpoints = sorted(int(found[1]) for found in map(_CHECKPOINT.search, names) if found)
+    commits = sorted(int(found[1]) for found in map(_COMMIT.search, names) if found)
+    if not commits:
+        raise ForeignLogError("there are no commits")
+    adds: dict[str, dict[str, Any]] = {}
+    start = 0
+    if checkpoints:
+        start = checkpoints[-1] + 1
+        for action in _checkpoint(store, checkpoints[-1]):
+            _replay(adds, action)
+    wanted = [number for number in commits if number >= start]
+    if wanted != list(range(start, commits[-1] + 1)):
+        raise ForeignLogError("a commit is missing")
+    for number in wanted:
+        for line in read_file(store, f"_delta_log/{number:020}.json").decode().splitlines():
+            _replay(adds, json.loads(line))
+    return TableFiles(commits[-1], adds)
+
+
+def _replay(adds: dict[str, dict[str, Any]], action: dict[str, Any]) -> None:
+    for kind, body in action.items():
+        if body is None:
+            continue
+        match kind:
+            case "add":
+                adds[body["path"]] = body
+            case "remove":
+                adds.pop(body["path"], None)
+            case "protocol":
+                features = {*(body.get("readerFeatures") or ()), *(body.get("writerFeatures") or ())}
+                if features - _KNOWN_FEATURES:
+                    raise ForeignLogError(f"it uses {', '.join(sorted(features - _KNOWN_FEATURES))}")
+            case "metaData" | "commitInfo" | "txn":
+                continue
+            case _:
+                raise ForeignLogError(f"it has {kind} actions")
+
+
+def _checkpoint(store: ObjectStore, version: int) -> list[dict[str, Any]]:
+    data = pa.BufferReader(read_file(store, f"_delta_log/{version:020}.checkpoint.parquet"))
+    table = pq.read_table(data)
+    unknown = {
+        "add",
+        "remove",
+        "metaData",
+        "protocol",
+        "txn",
+        "domainMetadata",
+        "sidecar",
+        "checkpointMetadata",
+    }
+    if set(table.column_names) - unknown:
+        raise ForeignLogError("its checkpoint is of an unknown kind")
+    rows = []
+    for row in table.select(
+        [c for c in ("add", "protocol", "sidecar") if c in table.column_names]
+    ).to_pylist():
+        if row.get("sidecar"):
+            raise ForeignLogError("its checkpoint has sidecar files")
+        if row.get("add"):
+            add = {key: value for key, value in row["add"].items() if value is not None}
+            add["partitionValues"] = dict(add.get("partitionValues") or {})
+            rows.append({"add": {k: v for k, v in add.items() if not k.endswith("_parsed")}})
+        elif row.get("protocol"):
+            rows.append({"protocol": row["protocol"]})
+    return rows
