@@ -138,6 +138,10 @@ class VersionGoneError(WarehouseProblem):
     """A version or epoch that is no longer kept."""
 
 
+class SchemaChangedError(WarehouseProblem):
+    """A column that is known of a table was dropped, renamed or given another type."""
+
+
 class FeedGoneError(WarehouseProblem):
     """The changes of a table since the last refresh can no longer be read."""
 

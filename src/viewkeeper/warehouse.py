@@ -220,8 +220,8 @@ class Warehouse:
                 return report or StatementReport(f"{statement.name} exists already.")
             case AlterView():
                 return self._alter_view(statement)
-            case Refresh(names):
-                return self._refresh(names)
+            case Refresh(names, full):
+                return self._refresh(names, full)
             case ExplainView(name):
                 return describe.explain_view(workspace, name)
             case ExplainCreate(create):
@@ -251,10 +251,10 @@ class Warehouse:
             case _:
                 assert_never(statement)
 
-    def _refresh(self, names: tuple[QualifiedName, ...]) -> RefreshReport:
+    def _refresh(self, names: tuple[QualifiedName, ...], full: bool) -> RefreshReport:
         catalogue = self._workspace.state.read()
         chosen = [describe.view_named(catalogue, name).id for name in names] or list(catalogue.views)
-        return refresh(self._workspace, chosen)
+        return refresh(self._workspace, chosen, full)
 
     def _alter_view(self, statement: AlterView) -> Any:
         catalogue = self._workspace.state.read()

@@ -18,12 +18,14 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from viewkeeper import Warehouse
+from viewkeeper.execution import apply
 from viewkeeper.execution.progress import Event, Moment
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["viewkeeper", "pyspark.sql.connect.session", "tests.crash.killing"])
 
 PLAIN = "CREATE MATERIALIZED VIEW plain AS SELECT k, v FROM base"
+MAPPED = "CREATE MATERIALIZED VIEW mapped AS SELECT k AS `the k`, v FROM base"
 CHAIN = """
 CREATE MATERIALIZED VIEW low AS SELECT k, v FROM base WHERE v > 0;
 CREATE MATERIALIZED VIEW high AS SELECT k % 2 AS parity, sum(v) AS total, count(*) AS n FROM low GROUP BY k % 2
@@ -38,6 +40,8 @@ class Kill:
     occurrence: int = 1
     seconds: float | None = None
     statement: str = "REFRESH ALL"
+    overwritten_rows: int | None = None
+    """Views with more rows than this are not written whole; None leaves it as it is."""
 
     def __str__(self) -> str:
         if self.moment is None:
@@ -76,7 +80,7 @@ def contents(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
     return {
         str(view.name): _rows(
             warehouse._workspace.data_address(view),
-            ", ".join(column.name for column in view.columns),
+            ", ".join(f'"{column.name}"' for column in view.columns),
             catalogue.published[view.id].version,
         )
         for view in catalogue.views.values()
@@ -93,7 +97,7 @@ def truth(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
     for k, v in low:
         groups.setdefault(None if k is None else k % 2, []).append(v)
     high = [(parity, sum(values), len(values)) for parity, values in groups.items()]
-    expected = {"plain": base, "low": low, "high": high}
+    expected = {"plain": base, "mapped": base, "low": low, "high": high}
     return {name: sorted(expected[name], key=repr) for name in warehouse.view_names()}
 
 
@@ -108,6 +112,8 @@ def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
                 os.killpg(os.getpid(), signal.SIGKILL)
 
     os.setpgid(0, 0)
+    if kill.overwritten_rows is not None:
+        apply.OVERWRITE_ROWS = kill.overwritten_rows
     Warehouse(path, spark, on_progress=listen).sql(kill.statement)
 
 

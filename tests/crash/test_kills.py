@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.killing import CHAIN, PLAIN, Kill, assert_survives, make_warehouse, random_kill
+from tests.crash.killing import CHAIN, MAPPED, PLAIN, Kill, assert_survives, make_warehouse, random_kill
 from tests.support.spark_servers import connect_server
 from viewkeeper import Warehouse
 from viewkeeper.execution.jars import find_jars
@@ -65,10 +65,30 @@ def test_killed_between_the_targets_of_a_chain(
         assert assert_survives(warehouse, path, server, kill, seed), "the client was not killed"
 
 
+@pytest.mark.parametrize("occurrence", [1, 2])
+@pytest.mark.parametrize("rows", [-1, 20_000], ids=["own commit", "overwrite"])
+def test_killed_inside_every_way_to_apply(chain: Any, server: str, rows: int, occurrence: int) -> None:
+    """All files of the view are written, and its log does not know them yet."""
+    warehouse, path = chain
+    for seed in range(2):
+        kill = Kill(Moment.ROWS_WRITTEN, occurrence, overwritten_rows=rows)
+        assert assert_survives(warehouse, path, server, kill, seed), "the client was not killed"
+
+
+def test_killed_while_it_merges(server: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A view whose column names need mapping is merged by Spark, which goes on when its client is dead."""
+    path = tmp_path_factory.mktemp("mapped") / "warehouse"
+    with make_warehouse(path, server, MAPPED) as warehouse:
+        for moment in (Moment.CHANGE_SET_STORED, Moment.VIEW_COMMITTED):
+            for seed in range(2):
+                kill = Kill(moment)
+                assert assert_survives(warehouse, path, server, kill, seed), "the client was not killed"
+
+
 def test_killed_at_random_moments(plain: Any, chain: Any, server: str) -> None:
     generator = random.Random(20240607)
     died = 0
-    for (warehouse, path), longest in ((plain, 4.0), (chain, 8.0)):
+    for (warehouse, path), longest in ((plain, 1.0), (chain, 2.0)):
         for seed in range(7):
             died += assert_survives(warehouse, path, server, random_kill(generator, longest), seed)
     assert died >= 7, f"only {died} of 14 clients were killed in time"

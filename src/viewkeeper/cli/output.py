@@ -20,7 +20,7 @@ from viewkeeper.sources.spark_failures import spark_failures
 MOST_ROWS = 1000
 """So many rows of a query are shown; programs get all."""
 
-_QUIET = {Moment.PUBLISHING, Moment.CHANGE_SET_STORED}
+_QUIET = {Moment.PUBLISHING, Moment.CHANGE_SET_STORED, Moment.ROWS_WRITTEN}
 
 
 class Output:

@@ -6,6 +6,7 @@ job, and those that come are one new file. Where neither is possible, Spark merg
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,19 +14,37 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+from deltalake import DeltaTable
+from sqlglot import exp
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
-from viewkeeper.generated_names import CHANGE_KIND, COPY_NUMBER, DELETED, IDENTITY
+from viewkeeper.execution.input_changes import range_of, schema_text
+from viewkeeper.generated_names import (
+    CHANGE_KIND,
+    COPY_NUMBER,
+    DELETED,
+    FILE,
+    HIDDEN_PREFIX,
+    IDENTITY,
+    POSITION,
+)
+from viewkeeper.maintenance.bag_changes import positions
 from viewkeeper.maintenance.comparable import is_comparable_in_merge
 from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
+from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
+from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
+from viewkeeper.sql.rendering import column, delta_table, render, select_from
 from viewkeeper.sql.types import Simple
 from viewkeeper.storage.own_commit import Mark, change, open_store, overwrite, read_rows
 from viewkeeper.storage.table_files import ForeignLogError, TableFiles, live_files
 
 OVERWRITE_ROWS = 20_000
 """Views of up to this many rows are written whole; measured by benchmarks/apply.py."""
+
+
+CHECKPOINT_INTERVAL = 20
 
 
 class Way(Enum):
@@ -48,9 +67,18 @@ def stored_schema(columns: Sequence[Column]) -> tuple[Column, ...]:
 class OwnTable:
     """A view's table as far as we can write it ourselves."""
 
+    address: str
+    options: dict[str, str] | None
     store: Any
     files: TableFiles
     columns: tuple[Column, ...]
+
+    def keep_log_short(self) -> None:
+        """Checkpoint now and then, as Spark does after its own commits."""
+        version = self.files.version + 1
+        if version % CHECKPOINT_INTERVAL == 0:
+            with storage_failures(f"a checkpoint of the Delta table at {self.address}"):
+                DeltaTable(self.address, storage_options=self.options).create_checkpoint()
 
     @property
     def is_small(self) -> bool:
@@ -64,7 +92,7 @@ def own_table(address: str, options: dict[str, str] | None, columns: Sequence[Co
     """The table, if its types, names and log let us write it; None leaves it to Spark."""
     try:
         store = open_store(address, options)
-        return OwnTable(store, live_files(store), stored_schema(columns))
+        return OwnTable(address, options, store, live_files(store), stored_schema(columns))
     except ForeignLogError:
         return None
 
@@ -86,21 +114,45 @@ def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: s
     _require(rows.num_rows - len(keep), going.num_rows, view)
     whole = pa.concat_tables([rows_at(rows, keep), coming])
     _committed(overwrite(table.store, table.files, whole, mark), view)
+    table.keep_log_short()
 
 
 def apply_by_own_commit(
-    table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[], pa.Table]
+    table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[pa.Table], pa.Table]
 ) -> None:
     """Mark the rows that go, which `find` looks up by file and position, and add a file with those that come."""
     going, coming = _split(changes, table.columns)
     removed: dict[str, list[int]] = {}
     if going.num_rows:
         paths = {unquote(path).rsplit("/", 1)[-1]: path for path in table.files.adds}
-        found = find()
+        found = find(going)
         _require(found.num_rows, going.num_rows, view)
         for file, position in zip(*(column.to_pylist() for column in found.columns), strict=True):
             removed.setdefault(paths[unquote(file).rsplit("/", 1)[-1]], []).append(position)
     _committed(change(table.store, table.files, removed, coming, mark), view)
+    table.keep_log_short()
+
+
+def find_positions(session: Any, address: str, table: OwnTable, going: pa.Table) -> pa.Table:
+    """File and position of these rows: one Spark job over the files that can hold them."""
+    place = exp.column("_metadata")
+    items = [
+        *(column(each.name) for each in table.columns),
+        exp.Dot(this=place, expression=exp.to_identifier("file_path")).as_(FILE),
+        exp.Dot(this=place.copy(), expression=exp.to_identifier("row_index")).as_(POSITION),
+    ]
+    ranges = [found for found in (range_of(going, each.name) for each in table.columns) if found is not None]
+    rows = select_from(delta_table(address, table.files.version), items)
+    number = uuid.uuid4().hex
+    stored, wanted = f"{HIDDEN_PREFIX}rows_{number}", f"{HIDDEN_PREFIX}going_{number}"
+    with spark_failures("the rows to delete were looked up"):
+        try:
+            session.sql(render(rows.where(*ranges) if ranges else rows)).createOrReplaceTempView(stored)
+            session.createDataFrame(going, schema_text(table.columns)).createOrReplaceTempView(wanted)
+            return session.sql(positions(stored, wanted, table.columns)).toArrow()
+        finally:
+            session.catalog.dropTempView(stored)
+            session.catalog.dropTempView(wanted)
 
 
 def _split(changes: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, pa.Table]:

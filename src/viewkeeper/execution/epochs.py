@@ -46,22 +46,25 @@ class _Outcome:
     exit_code: int = 0
 
 
-def refresh(workspace: Workspace, view_ids: Sequence[str]) -> RefreshReport:
-    """Bring these views, and the views they read, to the newest versions of their tables."""
+def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -> RefreshReport:
+    """Bring these views, and the views they read, to the newest versions of their tables.
+
+    `full` recomputes these views, whether something changed or not.
+    """
     started = time.monotonic()
     repeated: list[RefreshReport] = []
     wanted = [view.id for view in workspace.state.read().views_below(view_ids)]
     catalogue = finish_left_epochs(workspace, wanted, repeated.append)
     views = catalogue.views_below(view_ids)
     pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
-    if not _anything_changed(workspace, catalogue, views, pins):
+    if not full and not _anything_changed(workspace, catalogue, views, pins):
         if repeated:
             return repeated[-1]
         reports = tuple(ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views)
         return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
     with new_holder() as holder:
         claim = _claim(workspace, views, pins, holder)
-        report = run_epoch(workspace, claim, started)
+        report = run_epoch(workspace, claim, started, recomputed=frozenset(view_ids if full else ()))
     return report
 
 
@@ -133,11 +136,15 @@ def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, in
 
 
 def run_epoch(
-    workspace: Workspace, claim: Claim, started: float, raise_failures: bool = True
+    workspace: Workspace,
+    claim: Claim,
+    started: float,
+    raise_failures: bool = True,
+    recomputed: frozenset[str] = frozenset(),
 ) -> RefreshReport:
     """Do, or repeat, the work of a claimed epoch and publish it."""
     try:
-        outcomes = _work(workspace, claim)
+        outcomes = _work(workspace, claim, recomputed)
     except BaseException:
         _leave_to_others(workspace, claim)
         raise
@@ -159,7 +166,7 @@ def _leave_to_others(workspace: Workspace, claim: Claim) -> None:
         return
 
 
-def _work(workspace: Workspace, claim: Claim) -> list[_Outcome]:
+def _work(workspace: Workspace, claim: Claim, recomputed: frozenset[str]) -> list[_Outcome]:
     catalogue = workspace.state.read()
     views = [catalogue.views[view_id] for view_id in claim.views if view_id in catalogue.views]
     versions = dict(claim.pins)
@@ -168,7 +175,9 @@ def _work(workspace: Workspace, claim: Claim) -> list[_Outcome]:
     with renewing(workspace, claim), closing(EpochChanges(workspace, catalogue)) as epoch_changes:
         for at, view in enumerate(views):
             workspace.listener(Event(Moment.VIEW_STARTED, claim.epoch, str(view.name), at + 1, len(views)))
-            outcome = _refresh_view(workspace, catalogue, claim, view, versions, failed, epoch_changes)
+            outcome = _refresh_view(
+                workspace, catalogue, claim, view, versions, failed, epoch_changes, view.id in recomputed
+            )
             outcomes.append(outcome)
             if outcome.publication is None:
                 failed.add(view.id)
@@ -187,6 +196,7 @@ def _refresh_view(
     versions: dict[str, int],
     failed: set[str],
     epoch_changes: EpochChanges,
+    full: bool,
 ) -> _Outcome:
     """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
     began = time.monotonic()
@@ -216,8 +226,8 @@ def _refresh_view(
         changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
         version = published.version
         _prepare_target(workspace, view, claim)
-        if changed:
-            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed, epoch_changes)
+        if changed or full:
+            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
             version = _committed_version(workspace, view, claim)
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
@@ -245,11 +255,13 @@ def _run_plan(
     inputs: dict[str, int],
     changed: Sequence[str],
     epoch_changes: EpochChanges,
+    full: bool,
 ) -> tuple[PlanRun, MaintenancePlan]:
     definition = definition_of(view, catalogue)
     consumed = catalogue.published[view.id].inputs
     changes: dict[str, InputChanges] = {}
-    why_not = why_recomputed(definition) or _history_broken(workspace, catalogue, changed, consumed, inputs)
+    why_not = "REFRESH … FULL was asked for" if full else why_recomputed(definition)
+    why_not = why_not or _history_broken(workspace, catalogue, changed, consumed, inputs)
     if why_not is None:
         changes = {i: epoch_changes.of(i, consumed[i], inputs[i]) for i in changed}
     kinds = {i: changes[i].kinds if i in changes else frozenset() for i in changed}

@@ -15,6 +15,7 @@ class Moment(Enum):
     TAKEN_OVER = "an unfinished epoch is repeated"
     VIEW_STARTED = "working on"
     CHANGE_SET_STORED = "change set stored of"
+    ROWS_WRITTEN = "rows written, not yet committed, of"
     VIEW_COMMITTED = "committed"
     PUBLISHING = "publishing"
     PUBLISHED = "published"

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 from typing_extensions import assert_never
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
@@ -19,23 +18,21 @@ from viewkeeper.execution.apply import (
     apply_by_overwriting,
     apply_by_own_commit,
     chosen_way,
+    find_positions,
     own_table,
     stored_schema,
 )
-from viewkeeper.execution.input_changes import InputChanges, limited_to, range_of, schema_text
+from viewkeeper.execution.input_changes import InputChanges, limited_to, schema_text
+from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import (
     CHANGE_EPOCH,
     CHANGE_KIND,
     DELETED,
-    FILE,
-    HIDDEN_PREFIX,
     INSERTED,
-    POSITION,
     change_set_application,
     view_application,
 )
-from viewkeeper.maintenance.bag_changes import positions
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
     Derive,
@@ -110,7 +107,8 @@ class PlanRun:
                         self._register(session, read)
                         registered.append(read.relation)
                     self._run_step(session, step, registered)
-                self.steps.append((step.title, round(time.monotonic() - started, 3)))
+                title = f"{step.title} ({self.way.value})" if isinstance(step, ApplyChangeSet) else step.title
+                self.steps.append((title, round(time.monotonic() - started, 3)))
         finally:
             for frame in self.kept:
                 frame.unpersist()
@@ -273,35 +271,21 @@ class PlanRun:
                 self.workspace.layout.changes(self.view.location), [self.epoch]
             )
         self.way = chosen_way(table, changes)
-        mark = Mark(view_application(self.view.id), self.epoch, epoch_marker(self.epoch))
+        written = Event(Moment.ROWS_WRITTEN, self.epoch, str(self.view.name))
+        mark = Mark(
+            view_application(self.view.id),
+            self.epoch,
+            epoch_marker(self.epoch),
+            lambda: self.workspace.listener(written),
+        )
         name = str(self.view.name)
         if table is None or changes is None:
             self._merge(session, step, registered)
         elif self.way is Way.OVERWRITE:
             self._commit_once(lambda: apply_by_overwriting(table, changes, mark, name), self._is_applied)
         else:
-            find = partial(self._positions, session, changes, table.files.version, registered)
+            find = partial(find_positions, session, self.workspace.layout.rows(self.view.location), table)
             self._commit_once(lambda: apply_by_own_commit(table, changes, mark, name, find), self._is_applied)
-
-    def _positions(self, session: Any, changes: pa.Table, version: int, registered: list[str]) -> pa.Table:
-        """Where the rows that go lie: one Spark job over the files that can hold them."""
-        columns = stored_schema(self._stored)
-        kinds = changes.column(CHANGE_KIND).to_pylist()
-        going = in_arrow_types(changes.filter([kind == DELETED for kind in kinds]), columns)
-        names = going_relation, rows_relation = f"{HIDDEN_PREFIX}going", f"{HIDDEN_PREFIX}rows"
-        session.createDataFrame(going, schema=schema_text(columns)).createOrReplaceTempView(going_relation)
-        place = exp.column("_metadata")
-        items = [
-            *(column(each.name) for each in columns),
-            exp.Dot(this=place, expression=exp.to_identifier("file_path")).as_(FILE),
-            exp.Dot(this=place.copy(), expression=exp.to_identifier("row_index")).as_(POSITION),
-        ]
-        table = delta_table(self.workspace.layout.rows(self.view.location), version)
-        ranges = [found for found in (range_of(going, each.name) for each in columns) if found is not None]
-        rows = select_from(table, items)
-        session.sql(render(rows.where(*ranges) if ranges else rows)).createOrReplaceTempView(rows_relation)
-        registered += names
-        return session.sql(positions(rows_relation, going_relation, self._stored)).toArrow()
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))

@@ -108,9 +108,8 @@ def touched_rows(relation: str, delta: str, columns: Sequence[Column]) -> str:
 
 
 def positions(rows: str, going: str, columns: Sequence[Column]) -> str:
-    """File and position of the stored rows that equal some row of another relation, copy for copy."""
-    same: list[exp.Expr] = [exp.EQ(this=column(COPY_NUMBER, rows), expression=column(COPY_NUMBER, going))]
-    same += [
+    """File and position of the stored rows that equal some row of another relation in all stored columns."""
+    same = [
         exp.NullSafeEQ(
             this=comparable(column(each.name, rows), each.data_type),
             expression=comparable(column(each.name, going), each.data_type),

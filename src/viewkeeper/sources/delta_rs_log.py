@@ -44,7 +44,7 @@ class DeltaRsLog:
             columns = columns_of_schema(table.schema().to_json())
             metadata = table.metadata()
             feed = metadata.configuration.get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns, feed.lower() == "true", str(metadata.id))
+        return TableShape(columns, feed.lower() == "true", str(metadata.id), table.version())
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         table = self._open(address)

@@ -35,7 +35,7 @@ class SparkLog:
             schema = self._session().sql(render(select_all(table))).schema.json()
             detail = self._session().sql(f"DESCRIBE DETAIL {table.sql(dialect='spark')}").collect()[0]
         feed = (detail["properties"] or {}).get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns_of_schema(schema), feed == "true", str(detail["id"]))
+        return TableShape(columns_of_schema(schema), feed == "true", str(detail["id"]), self.version(address))
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         missing = self.version(address) - version

@@ -69,6 +69,7 @@ class TableShape:
     columns: tuple[Column, ...]
     has_change_feed: bool
     delta_id: str
+    version: int
 
 
 class TableLog(Protocol):

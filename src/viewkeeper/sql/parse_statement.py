@@ -44,7 +44,7 @@ def parse_text(text: str) -> Statement:
     """Parse text that must hold one statement.
 
     >>> parse_text("REFRESH ALL")
-    Refresh(names=())
+    Refresh(names=(), full=False)
     """
     return parse_statement(single_statement(text))
 
@@ -205,12 +205,12 @@ def _read_alter(reader: TokenReader) -> Statement:
 
 def _read_refresh(reader: TokenReader) -> Refresh:
     if reader.take("ALL"):
-        return Refresh(())
+        return Refresh((), reader.take("FULL"))
     reader.expect("MATERIALIZED", "VIEW")
     names = [reader.name("the view's name")]
     while reader.take(","):
         names.append(reader.name("the view's name"))
-    return Refresh(tuple(names))
+    return Refresh(tuple(names), reader.take("FULL"))
 
 
 def _read_explain(reader: TokenReader) -> Statement:

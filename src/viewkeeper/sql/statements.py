@@ -126,9 +126,10 @@ class AlterView:
 
 @dataclass(frozen=True)
 class Refresh:
-    """`names` empty: all views."""
+    """`names` empty: all views. `full`: recompute them, changed or not."""
 
     names: tuple[QualifiedName, ...]
+    full: bool = False
 
 
 @dataclass(frozen=True)

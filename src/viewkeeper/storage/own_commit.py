@@ -11,7 +11,7 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -33,11 +33,15 @@ ENGINE = "viewkeeper"
 
 @dataclass(frozen=True)
 class Mark:
-    """Whose commit it is: the Delta transaction that makes it happen once, and the epoch for whoever looks."""
+    """Whose commit it is: the Delta transaction that makes it happen once, and the epoch for whoever looks.
+
+    `before` is called when all files are written and only the commit itself is left.
+    """
 
     application: str
     number: int
     metadata: str
+    before: Callable[[], None] = lambda: None
 
 
 def open_store(address: str, options: Mapping[str, str] | None) -> ObjectStore:
@@ -151,6 +155,7 @@ def _commit(store: ObjectStore, version: int, actions: Sequence[dict[str, Any]],
     transaction = {"appId": mark.application, "version": mark.number, "lastUpdated": _now()}
     lines = [{"commitInfo": information}, {"txn": transaction}, *actions]
     text = "\n".join(json.dumps(line) for line in lines) + "\n"
+    mark.before()
     try:
         obstore.put(store, f"_delta_log/{version:020}.json", text.encode(), mode="create")
     except AlreadyExistsError:

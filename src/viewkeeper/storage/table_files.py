@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import obstore
 import pyarrow as pa
@@ -51,7 +51,7 @@ def live_files(store: ObjectStore) -> TableFiles:
     commits = sorted(int(found[1]) for found in map(_COMMIT.search, names) if found)
     if not commits:
         raise ForeignLogError("there are no commits")
-    adds: dict[str, dict[str, Any]] = {}
+    adds: dict[_FileId, dict[str, Any]] = {}
     start = 0
     if checkpoints:
         start = checkpoints[-1] + 1
@@ -63,18 +63,30 @@ def live_files(store: ObjectStore) -> TableFiles:
     for number in wanted:
         for line in read_file(store, f"_delta_log/{number:020}.json").decode().splitlines():
             _replay(adds, json.loads(line))
-    return TableFiles(commits[-1], adds)
+    return TableFiles(commits[-1], {path: add for (path, _), add in adds.items()})
 
 
-def _replay(adds: dict[str, dict[str, Any]], action: dict[str, Any]) -> None:
+_FileId: TypeAlias = tuple[str, str]
+"""A file is known by its path together with its deletion vector: one commit may remove it with an old vector and
+add it with a new one, in any order."""
+
+
+def _file_id(body: dict[str, Any]) -> _FileId:
+    vector = body.get("deletionVector")
+    if vector is None:
+        return body["path"], ""
+    return body["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+
+
+def _replay(adds: dict[_FileId, dict[str, Any]], action: dict[str, Any]) -> None:
     for kind, body in action.items():
         if body is None:
             continue
         match kind:
             case "add":
-                adds[body["path"]] = body
+                adds[_file_id(body)] = body
             case "remove":
-                adds.pop(body["path"], None)
+                adds.pop(_file_id(body), None)
             case "protocol":
                 features = {*(body.get("readerFeatures") or ()), *(body.get("writerFeatures") or ())}
                 if features - _KNOWN_FEATURES:

@@ -1,0 +1,173 @@
+"""Ways to apply a change set, side by side: `python -m benchmarks.apply`.
+
+Half of the changed rows are updates, a quarter deletions, a quarter insertions; keys are the newest 1 % or
+scattered over the whole view. Times are medians of warm runs; ratios are to writing the whole view anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.execution.apply import (
+    apply_by_overwriting,
+    apply_by_own_commit,
+    find_positions,
+    own_table,
+    stored_schema,
+)
+from viewkeeper.execution.input_changes import schema_text
+from viewkeeper.execution.spark_session import OWN_SETTINGS, embedded_session
+from viewkeeper.generated_names import CHANGE_KIND
+from viewkeeper.maintenance.bag_changes import merge
+from viewkeeper.sources.arrow_types import arrow_schema
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.types import Simple, read_type_text
+from viewkeeper.storage.own_commit import Mark
+
+COLUMNS = tuple(
+    Column(name, read_type_text(text))
+    for name, text in {"id": "BIGINT", "part": "INT", "price": "DECIMAL(12,2)", "note": "STRING"}.items()
+)
+WITH_KIND = (*stored_schema(COLUMNS), Column(CHANGE_KIND, Simple("STRING")))
+SELECT = (
+    "SELECT id, CAST(id % 1000 AS INT) AS part, CAST(id % 9973 AS DECIMAL(12,2)) AS price, "
+    "concat('note of row ', id) AS note, 1 AS _vk_copy FROM range({rows})"
+)
+PROPERTIES = "'delta.enableDeletionVectors' = 'true'"
+
+
+def row(key: int, shift: int = 0) -> tuple[Any, ...]:
+    return (key, key % 1000, Decimal(key % 9973 + shift).quantize(Decimal("0.01")), f"note of row {key}", 1)
+
+
+def change_set(rows: int, count: int, newest: bool) -> pa.Table:
+    """Half updates, a quarter deletions, a quarter insertions; one row alone is an update."""
+    first = rows - rows // 100 if newest else 0
+    step = max(1, (rows - first) // max(1, count))
+    changes: list[tuple[Any, ...]] = []
+    for number in range(count):
+        key = min(first + number * step, rows - 1)
+        kind = number % 4
+        if kind in (0, 2):
+            changes += [(*row(key), "delete"), (*row(key, 1), "insert")]
+        elif kind == 1:
+            changes.append((*row(key), "delete"))
+        else:
+            changes.append((*row(rows + number), "insert"))
+    schema = arrow_schema(WITH_KIND)
+    unique = list(dict.fromkeys(changes))
+    return pa.Table.from_arrays(
+        [pa.array([each[at] for each in unique], field.type) for at, field in enumerate(schema)],
+        schema=schema,
+    )
+
+
+def make_view(spark: Any, address: str, rows: int) -> None:
+    spark.sql(
+        f"CREATE OR REPLACE TABLE delta.`{address}` USING delta TBLPROPERTIES ({PROPERTIES}) AS {SELECT.format(rows=rows)}"
+    )
+
+
+def by_merge(spark: Any, address: str, changes: pa.Table) -> None:
+    spark.createDataFrame(changes, schema_text(WITH_KIND)).createOrReplaceTempView("v_changes")
+    sql = merge("v", "v_changes", COLUMNS).replace("INTO `v`", f"INTO delta.`{address}` AS `v`")
+    spark.sql(sql).collect()
+
+
+def by_hand(spark: Any, address: str, changes: pa.Table) -> None:
+    """What a user would write who knows the key: one row of changes per key."""
+    spark.createDataFrame(changes, schema_text(WITH_KIND)).createOrReplaceTempView("c")
+    spark.sql(
+        f"MERGE INTO delta.`{address}` AS t USING (SELECT id, max_by(struct(*), _vk_change) AS row FROM c GROUP BY id) s "
+        "ON t.id = s.id WHEN MATCHED AND s.row._vk_change = 'delete' THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET part = s.row.part, price = s.row.price, note = s.row.note "
+        "WHEN NOT MATCHED THEN INSERT (id, part, price, note, _vk_copy) "
+        "VALUES (s.id, s.row.part, s.row.price, s.row.note, 1)"
+    ).collect()
+
+
+def by_own_commit(spark: Any, address: str, changes: pa.Table) -> None:
+    table = own_table(address, None, COLUMNS)
+    assert table is not None
+    apply_by_own_commit(
+        table, changes, Mark("v", 1, "m"), "v", partial(find_positions, spark, address, table)
+    )
+
+
+def by_overwriting(spark: Any, address: str, changes: pa.Table) -> None:
+    table = own_table(address, None, COLUMNS)
+    assert table is not None
+    apply_by_overwriting(table, changes, Mark("v", 1, "m"), "v")
+
+
+def anew(spark: Any, address: str, rows: int) -> None:
+    spark.sql(f"INSERT OVERWRITE delta.`{address}` {SELECT.format(rows=rows)}").collect()
+
+
+def measured(prepare: Callable[[], object], work: Callable[[], object], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        prepare()
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--views", type=int, nargs="+", default=[60_000, 600_000, 6_000_000])
+    parser.add_argument("--changes", type=int, nargs="+", default=[1, 1_000, 10_000, 100_000])
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    spark = embedded_session()
+    for key, value in OWN_SETTINGS.items():
+        spark.conf.set(key, value)
+    print(
+        "view rows | changed | keys      | own commit | our MERGE | by hand | overwrite | written anew (milliseconds)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in options.views:
+            address = str(Path(folder) / f"v{rows}")
+            make_view(spark, address, rows)
+            whole = measured(lambda: None, partial(anew, spark, address, rows), options.repeats)
+            for count in options.changes:
+                for newest in (True, False):
+                    changes = change_set(rows, count, newest)
+                    times = {}
+                    for name, way in (
+                        ("own", by_own_commit),
+                        ("merge", by_merge),
+                        ("hand", by_hand),
+                        ("overwrite", by_overwriting),
+                    ):
+                        if name == "overwrite" and rows > 60_000:
+                            continue
+                        prepare = partial(make_view, spark, address, rows)
+                        times[name] = measured(
+                            prepare, partial(way, spark, address, changes), options.repeats
+                        )
+                    shown = " | ".join(
+                        f"{times[n] * 1000:9,.0f}" if n in times else "        -"
+                        for n in ("own", "merge", "hand", "overwrite")
+                    )
+                    where = "newest" if newest else "scattered"
+                    print(
+                        f"{rows:9,} | {count:7,} | {where:9} | {shown} | {whole * 1000:9,.0f}  own/anew {whole / times['own']:.1f}x",
+                        flush=True,
+                    )
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
