@@ -78,6 +78,10 @@ def make_view(spark: Any, address: str, rows: int) -> None:
     )
 
 
+def put_back(spark: Any, address: str, version: int) -> None:
+    spark.sql(f"RESTORE TABLE delta.`{address}` TO VERSION AS OF {version}").collect()
+
+
 def by_merge(spark: Any, address: str, changes: pa.Table) -> None:
     spark.createDataFrame(changes, schema_text(WITH_KIND)).createOrReplaceTempView("v_changes")
     sql = merge("v", "v_changes", COLUMNS).replace("INTO `v`", f"INTO delta.`{address}` AS `v`")
@@ -140,6 +144,7 @@ def main() -> None:
         for rows in options.views:
             address = str(Path(folder) / f"v{rows}")
             make_view(spark, address, rows)
+            loaded = spark.sql(f"DESCRIBE HISTORY delta.`{address}` LIMIT 1").collect()[0]["version"]
             whole = measured(lambda: None, partial(anew, spark, address, rows), options.repeats)
             for count in options.changes:
                 for newest in (True, False):
@@ -153,7 +158,7 @@ def main() -> None:
                     ):
                         if name == "overwrite" and rows > 60_000:
                             continue
-                        prepare = partial(make_view, spark, address, rows)
+                        prepare = partial(put_back, spark, address, loaded)
                         times[name] = measured(
                             prepare, partial(way, spark, address, changes), options.repeats
                         )

@@ -17,6 +17,10 @@ CHANGE_KIND = "_vk_change"
 CHANGE_EPOCH = "_vk_epoch"
 """In a change set: the epoch that made the change."""
 
+USERS_EPOCH = "_epoch"
+USERS_CHANGE = "_change_type"
+"""The columns that CHANGES(…) shows beside the view's own."""
+
 INSERTED = "insert"
 DELETED = "delete"
 

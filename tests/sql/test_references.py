@@ -7,7 +7,8 @@ import pytest
 from tests.sql.helpers import HOSTILE_NAMES, refuse
 from viewkeeper.errors import SqlSyntaxError, UnsupportedError
 from viewkeeper.sql.names import QualifiedName, quote
-from viewkeeper.sql.references import ParsedText, Reference, parse_query
+from viewkeeper.sql.references import ParsedText, Reference, parse_query, substitute
+from viewkeeper.sql.rendering import relation_named
 from viewkeeper.sql.script import Fragment, split_script
 
 
@@ -373,3 +374,23 @@ def test_a_mistake_after_much_repetition_is_found_where_it_is() -> None:
         same + "SELECT a AS a FROM t WHERE a = 1 UNION ALL\nSELECT a AS a «b» FROM t",
         *not_valid(UNEXPECTED),
     )
+
+
+def test_changes_of_a_view_span_the_whole_call() -> None:
+    text = "SELECT c.a FROM CHANGES(s.v, 3, 5) AS c JOIN changes(w, 4) ON true"
+    parsed = parse_query(Fragment.whole(text))
+    first, second = parsed.references
+    assert (str(first.name), first.changes, text[first.start : first.end]) == (
+        "s.v",
+        (3, 5),
+        "CHANGES(s.v, 3, 5)",
+    )
+    assert (str(second.name), second.changes, second.has_alias) == ("w", (4, None), False)
+    substituted = substitute(parsed, lambda reference: relation_named(f"of_{reference.name.name}"))
+    assert substituted.text == "SELECT c.a FROM `of_v` AS c JOIN `of_w` AS `w` ON true"
+
+
+@pytest.mark.parametrize("call", ["CHANGES(v)", "CHANGES(v, x)", "CHANGES(v, 1, 2, 3)", "CHANGES(v, -1)"])
+def test_changes_without_epochs_are_refused(call: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="CHANGES takes the name of a view"):
+        parse_query(Fragment.whole(f"SELECT * FROM {call}"))

@@ -11,12 +11,14 @@ from sqlglot import exp
 from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, VersionGoneError
 from viewkeeper.execution.reports import StatementReport
 from viewkeeper.execution.workspace import Workspace
+from viewkeeper.generated_names import USERS_CHANGE, USERS_EPOCH
+from viewkeeper.maintenance.net_changes import visible_changes
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.names import did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
 from viewkeeper.sql.rendering import at_time, delta_table, render, select_all
 from viewkeeper.sql.statements import ChangeData, Query
-from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.records import TableRecord, ViewRecord
 
 
@@ -72,6 +74,8 @@ def substitute_objects(workspace: Workspace, catalogue: Catalogue, parsed: Parse
         record = catalogue.named(reference.name)
         if record is None:
             return _relation_of_session(workspace, catalogue, parsed, reference)
+        if reference.changes is not None:
+            return _changes_of(workspace, catalogue, record, reference, parsed)
         if isinstance(record, TableRecord):
             if reference.epoch is not None:
                 raise UnsupportedError(
@@ -89,6 +93,41 @@ def substitute_objects(workspace: Workspace, catalogue: Catalogue, parsed: Parse
         return workspace.relation(record, version)
 
     return substitute(parsed, relation_for)
+
+
+def _changes_of(
+    workspace: Workspace, catalogue: Catalogue, record: ObjectRecord, reference: Reference, parsed: ParsedText
+) -> exp.Expr:
+    """`CHANGES(v, first, last)`: what each published epoch changed in a view."""
+    assert reference.changes is not None
+    if isinstance(record, TableRecord):
+        raise UnsupportedError(
+            f"{reference.name} is a table; CHANGES is for materialized views.",
+            "read the change feed of a table with Spark: table_changes.",
+            parsed.locate(reference),
+        )
+    first, last = reference.changes
+    published = catalogue.published[record.id].epoch
+    entries = [e for e in workspace.state.history(record.id) if e.location == record.location]
+    oldest = max(min((e.epoch for e in entries), default=published) + 1, catalogue.first_kept_epoch)
+    if first < oldest:
+        raise VersionGoneError(
+            f"the changes of {record.name} are kept from epoch {oldest} on.",
+            f"write CHANGES({record.name}, {oldest}).",
+            parsed.locate(reference),
+        )
+    address = workspace.layout.changes(record.location)
+    if not workspace.log.exists(address):
+        nothing = [exp.cast(exp.null(), str(c.data_type)).as_(c.name, quoted=True) for c in record.columns]
+        empty = [
+            *nothing,
+            exp.cast(exp.null(), "bigint").as_(USERS_EPOCH),
+            exp.cast(exp.null(), "string").as_(USERS_CHANGE),
+        ]
+        return exp.select(*empty).where(exp.false()).subquery()
+    bound = published if last is None else min(last, published)
+    failed = [e.epoch for e in entries if e.outcome != "published"]
+    return visible_changes(delta_table(address), record.columns, first, bound, failed)
 
 
 def _relation_of_session(

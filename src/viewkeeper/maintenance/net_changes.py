@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from viewkeeper.generated_names import COPY_NUMBER, SIGN, SIGNED_COUNT
+from viewkeeper.generated_names import (
+    CHANGE_EPOCH,
+    CHANGE_KIND,
+    COPY_NUMBER,
+    DELETED,
+    INSERTED,
+    SIGN,
+    SIGNED_COUNT,
+    USERS_CHANGE,
+    USERS_EPOCH,
+)
 from viewkeeper.maintenance.bag_changes import grouped_rows
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import (
@@ -19,6 +29,7 @@ from viewkeeper.sql.rendering import (
     render,
     select_from,
 )
+from viewkeeper.sql.types import Simple
 
 
 def signed_feed(feed: str, columns: Sequence[Column]) -> str:
@@ -43,3 +54,27 @@ def part_of(net: str, columns: Sequence[Column], sign: int) -> str:
     positive = exp.GT(this=counted.copy(), expression=literal(0))
     select = select_from(relation_named(net), [column(c.name) for c in columns])
     return render(select.lateral(copies, append=True).where(positive))
+
+
+def visible_changes(
+    table: exp.Expr, columns: Sequence[Column], first: int, last: int, failed: Sequence[int]
+) -> exp.Subquery:
+    """The change sets of a view in some epochs, as users read them: its own columns, the epoch, the kind of change.
+
+    What changed in hidden columns only is no change, and neither is what a failed epoch left.
+    """
+    sign = exp.If(this=column(CHANGE_KIND).eq(literal(DELETED)), true=literal(-1), false=literal(1))
+    shown = [*columns, Column(USERS_EPOCH, Simple("BIGINT"))]
+    items = [*(column(c.name) for c in columns), alias(column(CHANGE_EPOCH), USERS_EPOCH), alias(sign, SIGN)]
+    epoch = column(CHANGE_EPOCH)
+    mine = select_from(table, items).where(exp.Between(this=epoch, low=literal(first), high=literal(last)))
+    if failed:
+        mine = mine.where(exp.Not(this=exp.In(this=epoch.copy(), expressions=[literal(e) for e in failed])))
+    counts = [alias(call("SUM", column(SIGN)), SIGNED_COUNT)]
+    differs = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
+    net = grouped_rows(mine.subquery(), shown, counts).having(differs)
+    copies = explode_sequence(literal(1), call("ABS", column(SIGNED_COUNT)), COPY_NUMBER)
+    is_deletion = exp.LT(this=column(SIGNED_COUNT), expression=literal(0))
+    kind = exp.If(this=is_deletion, true=literal(DELETED), false=literal(INSERTED))
+    result = [*(column(c.name) for c in shown), alias(kind, USERS_CHANGE)]
+    return select_from(net.subquery(), result).lateral(copies, append=True).subquery()

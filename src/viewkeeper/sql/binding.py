@@ -109,6 +109,12 @@ def bind_query(fragment: Fragment, resolve: Resolver, known_names: Callable[[], 
 
 
 def _refuse_time_travel(parsed: ParsedText, reference: Reference) -> None:
+    if reference.changes is not None:
+        raise UnsupportedError(
+            "a materialized view cannot be made of the changes of another one.",
+            "read the view itself.",
+            parsed.locate(reference),
+        )
     if reference.epoch is not None or reference.time_travel is not None:
         raise UnsupportedError(
             "a materialized view follows its tables as they change; it cannot be fixed to one version.",

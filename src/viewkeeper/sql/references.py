@@ -7,7 +7,7 @@ or changed by parsing and rendering a whole query again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -22,7 +22,8 @@ from viewkeeper.sql.script import Fragment, parse_sql
 class Reference:
     """One place where the text names a table. `start` and `end` span the name and its time travel.
 
-    `alias_at` is where an alias may be written: after a TABLESAMPLE clause, else right after `end`.
+    `alias_at` is where an alias may be written: after a TABLESAMPLE clause, else right after `end`. `changes` are
+    the first and last epoch of `CHANGES(name, first, last)`.
     """
 
     name: QualifiedName
@@ -34,6 +35,7 @@ class Reference:
     epoch: int | None = None
     time_travel: str | None = None
     alias_at: int = 0
+    changes: tuple[int, int | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def parse_query(fragment: Fragment) -> ParsedText:
     ['a', 's.b']
     """
     blanked, epochs = _blank_epoch_clauses(fragment)
+    blanked, changes = _blank_changes(fragment, blanked)
     try:
         tree = parse_sql(blanked)
     except ParseError as error:
@@ -116,7 +119,10 @@ def parse_query(fragment: Fragment) -> ParsedText:
         if not isinstance(table.this, (exp.Identifier, exp.Dot)) or table.find_ancestor(exp.Hint):
             continue
         if is_target or not _names_a_cte(table):
-            references.append(_reference(fragment, table, tokens, epochs, is_target))
+            reference = _reference(fragment, table, tokens, epochs, is_target)
+            if reference.end in changes:
+                reference = changes[reference.end].of(reference)
+            references.append(reference)
     references.sort(key=lambda reference: reference.start)
     _refuse_stray_epochs(fragment, epochs, references)
     return ParsedText(fragment, tree, tuple(references), _schema_qualifiers(tree, references))
@@ -183,6 +189,49 @@ def _blank_epoch_clauses(fragment: Fragment) -> tuple[str, dict[int, tuple[int, 
         epochs[tokens[at - 1].end + 1] = (int(number.text), end)
         text = text[:start] + " " * (end - start) + text[end:]
     return text, epochs
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """`CHANGES(name, first[, last])` from start to end of the text."""
+
+    start: int
+    end: int
+    epochs: tuple[int, int | None]
+
+    def of(self, name: Reference) -> Reference:
+        return replace(name, start=self.start, end=self.end, alias_at=self.end, changes=self.epochs)
+
+
+def _blank_changes(fragment: Fragment, text: str) -> tuple[str, dict[int, _Changes]]:
+    """Blank out all but the name in `CHANGES(name, first[, last])`; maps the end of the name to the whole."""
+    tokens = fragment.tokens()
+    found: dict[int, _Changes] = {}
+    for at, token in enumerate(tokens[:-1]):
+        before = tokens[at - 1].text.upper() if at else ""
+        if (
+            token.text.upper() != "CHANGES"
+            or tokens[at + 1].text != "("
+            or before not in ("FROM", "JOIN", ",")
+        ):
+            continue
+        close = next((n for n in range(at, len(tokens)) if tokens[n].text == ")"), len(tokens) - 1)
+        inside = tokens[at + 2 : close]
+        commas = [n for n, each in enumerate(inside) if each.text == ","]
+        numbers = [each.text for each in inside[commas[0] + 1 :: 2]] if commas else []
+        if len(numbers) not in (1, 2) or not all(number.isdecimal() for number in numbers):
+            raise SqlSyntaxError(
+                "CHANGES takes the name of a view, its first and, if you like, its last epoch.",
+                "write CHANGES(v, 3, 5), or CHANGES(v, 3) for all epochs from 3 on.",
+                fragment.locate(token.start, tokens[close].end + 1),
+            )
+        name_end, end = inside[commas[0] - 1].end + 1, tokens[close].end + 1
+        first, last = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None
+        found[name_end] = _Changes(token.start, end, (first, last))
+        start = inside[0].start
+        text = text[: token.start] + " " * (start - token.start) + text[start:]
+        text = text[:name_end] + " " * (end - name_end) + text[end:]
+    return text, found
 
 
 def _refuse_stray_epochs(

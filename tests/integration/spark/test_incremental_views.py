@@ -1,0 +1,142 @@
+"""Incremental views end to end on Spark: strategies, reasons, change sets, and what outside readers see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from viewkeeper import Warehouse, errors
+from viewkeeper.execution.reports import RefreshFailedError
+
+pytestmark = pytest.mark.spark
+
+SHOP = """
+CREATE TABLE customer (id INT PRIMARY KEY, name STRING, city STRING);
+CREATE TABLE sale (id INT PRIMARY KEY, customer_id INT, price DECIMAL(10,2), weight DOUBLE);
+INSERT INTO customer VALUES (1, 'Ann', 'Rome'), (2, 'Bob', NULL), (3, 'Cy', 'Oslo');
+INSERT INTO sale VALUES (1, 1, 2.50, 0.5), (2, 1, NULL, 1e17), (3, 2, 4.00, 1.0), (4, NULL, 1.00, 1.0);
+CREATE MATERIALIZED VIEW sold AS
+  SELECT c.name, c.city, s.price FROM customer c JOIN sale s ON c.id = s.customer_id WHERE s.price IS NULL OR s.price > 1;
+CREATE MATERIALIZED VIEW totals AS
+  SELECT city, count(*) AS n, sum(price) AS total, avg(price) AS mean FROM sold GROUP BY city;
+CREATE MATERIALIZED VIEW weights AS SELECT customer_id, sum(weight) AS kilos, max(weight) AS most FROM sale GROUP BY customer_id;
+CREATE MATERIALIZED VIEW whole AS SELECT count(*) AS n, sum(price) AS total FROM sale;
+CREATE MATERIALIZED VIEW cities AS SELECT DISTINCT city FROM customer
+"""
+VIEWS = ("cities", "sold", "totals", "weights", "whole")
+CHANGES = (
+    "INSERT INTO sale VALUES (5, 3, 9.99, 2.0), (6, 2, 4.00, NULL)",
+    "UPDATE customer SET city = 'Rome' WHERE id IN (2, 3)",
+    "DELETE FROM sale WHERE id = 2",
+    "UPDATE sale SET customer_id = 3, price = price + 1 WHERE id = 3; DELETE FROM customer WHERE id = 1",
+    "UPDATE sale SET id = 40 WHERE id = 4; INSERT INTO customer VALUES (4, 'Di', NULL)",
+    "DELETE FROM sale",
+    "INSERT INTO sale VALUES (7, 4, 1.01, -0.0)",
+)
+
+
+def assert_right(warehouse: Warehouse) -> None:
+    for name in VIEWS:
+        report = warehouse.verify(name)
+        assert report.equal, str(report)
+
+
+def test_every_change_reaches_every_view_incrementally(warehouse: Warehouse) -> None:
+    warehouse.run_script(SHOP)
+    strategies: dict[str, set[str]] = {name: set() for name in VIEWS}
+    for change in CHANGES:
+        warehouse.run_script(change)
+        for view in warehouse.refresh().views:
+            strategies[view.name].add(view.strategy)
+        assert_right(warehouse)
+    assert all(found <= {"differential", "none"} for found in strategies.values()), strategies
+    for name in VIEWS:
+        assert "differential" in strategies[name]
+
+
+def test_a_refresh_says_why_it_recomputes(warehouse: Warehouse) -> None:
+    warehouse.run_script(SHOP)
+    warehouse.sql(
+        "CREATE MATERIALIZED VIEW ranked AS SELECT id, row_number() OVER (ORDER BY id) AS r FROM sale"
+    )
+    warehouse.sql("INSERT INTO sale VALUES (9, 1, 1.00, 1.0)")
+    (report,) = warehouse.refresh("ranked").views
+    assert (report.strategy, report.reason) == ("recompute", "sale changed; it uses window functions")
+    (full,) = warehouse.sql("REFRESH MATERIALIZED VIEW weights FULL").views
+    assert full.strategy == "recompute" and "REFRESH … FULL was asked for" in full.reason
+    with pytest.raises(errors.RefreshPolicyError, match="without recomputing: it uses window functions"):
+        warehouse.sql(
+            "CREATE MATERIALIZED VIEW strict REFRESH STRICT AS SELECT row_number() OVER (ORDER BY id) AS r FROM sale"
+        )
+    warehouse.sql("CREATE MATERIALIZED VIEW strict REFRESH STRICT AS SELECT id FROM sale WHERE price > 2")
+
+
+def test_change_sets_as_users_read_them(warehouse: Warehouse, rows: Any) -> None:
+    warehouse.run_script(SHOP)
+    first = warehouse.refresh().epoch
+    warehouse.sql("INSERT INTO sale VALUES (5, 1, 3.00, 1.0)")
+    one = warehouse.refresh().epoch
+    warehouse.sql("DELETE FROM sale WHERE id = 5")
+    two = warehouse.refresh().epoch
+    query = "SELECT city, n, _epoch, _change_type FROM CHANGES(totals, {}, {}) AS c"
+    assert rows(warehouse.sql(query.format(one, two))) == rows(
+        warehouse.spark.createDataFrame(
+            [
+                ("Rome", 2, one, "delete"),
+                ("Rome", 3, one, "insert"),
+                ("Rome", 3, two, "delete"),
+                ("Rome", 2, two, "insert"),
+            ]
+        )
+    )
+    assert warehouse.sql(f"SELECT * FROM CHANGES(totals, {two})").count() == 2
+    assert warehouse.sql(f"SELECT * FROM CHANGES(cities, {two}, {two})").count() == 0
+    with pytest.raises(errors.VersionGoneError, match="are kept from epoch"):
+        warehouse.sql(f"SELECT * FROM CHANGES(totals, {first - 4}, {two})")
+    with pytest.raises(errors.UnsupportedError, match="sale is a table"):
+        warehouse.sql("SELECT * FROM CHANGES(sale, 1, 2)")
+
+
+def test_an_outside_reader_sees_the_rows_and_hidden_columns_by_their_names(warehouse: Warehouse) -> None:
+    warehouse.run_script(SHOP)
+    record = next(v for v in warehouse._workspace.state.read().views.values() if v.name.name == "totals")
+    table = DeltaTable(warehouse._workspace.layout.rows(record.location))
+    names = [field.name for field in table.schema().fields]
+    assert names[:4] == ["city", "n", "total", "mean"]
+    assert all(name.startswith("_vk_") for name in names[4:])
+
+
+def test_columns_that_come_and_go(warehouse: Warehouse, spark: Any) -> None:
+    warehouse.run_script(SHOP)
+    table = next(t for t in warehouse._workspace.state.read().tables.values() if t.name.name == "sale")
+    address = warehouse._workspace.data_address(table)
+    spark.sql(f"ALTER TABLE delta.`{address}` ADD COLUMN note STRING")
+    spark.sql(f"INSERT INTO delta.`{address}` VALUES (50, 1, 5.00, 1.0, 'new')")
+    assert {view.strategy for view in warehouse.refresh("weights").views} == {"differential"}
+    assert_right(warehouse)
+    spark.sql(
+        f"ALTER TABLE delta.`{address}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+    )
+    spark.sql(f"ALTER TABLE delta.`{address}` DROP COLUMN weight")
+    with pytest.raises(errors.SchemaChangedError, match="the column weight of sale was dropped or renamed"):
+        warehouse.refresh()
+
+
+def test_a_lost_feed_is_an_error_that_offers_recomputation(warehouse: Warehouse) -> None:
+    warehouse.run_script(SHOP)
+    table = next(t for t in warehouse._workspace.state.read().tables.values() if t.name.name == "sale")
+    address = warehouse._workspace.data_address(table)
+    warehouse.sql("INSERT INTO sale VALUES (70, 1, 5.00, 1.0)")
+    delta = DeltaTable(address)
+    delta.create_checkpoint()
+    from pathlib import Path
+
+    for log in Path(address, "_delta_log").glob("*.json"):
+        log.unlink()
+    with pytest.raises(RefreshFailedError, match="are gone: the log of version"):
+        warehouse.refresh("weights")
+    assert warehouse.sql("REFRESH MATERIALIZED VIEW weights FULL").views[0].strategy == "recompute"
+    assert warehouse.verify("weights").equal
