@@ -183,7 +183,8 @@ def _read_group(
     """Keys and aggregates become columns of the group; what is above them is an expression over these columns."""
     key_expressions: list[exp.Expr] = []
     if grouping is not None:
-        if any(value for key, value in grouping.args.items() if key != "expressions"):
+        special = any(value for key, value in grouping.args.items() if key != "expressions")
+        if special or grouping.find(exp.Rollup, exp.Cube, exp.GroupingSets):
             raise _Outside("it uses GROUPING SETS, ROLLUP, CUBE or GROUP BY ALL")
         key_expressions = list(grouping.expressions)
     if any(key.is_int or key.is_string for key in key_expressions):

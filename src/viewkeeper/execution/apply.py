@@ -73,6 +73,10 @@ class OwnTable:
     files: TableFiles
     columns: tuple[Column, ...]
 
+    def has_seen(self, mark: Mark) -> bool:
+        """Whether another process, which took this one for dead, has made the commit already."""
+        return self.files.transactions.get(mark.application, -1) >= mark.number
+
     def keep_log_short(self) -> None:
         """Checkpoint now and then, as Spark does after its own commits."""
         version = self.files.version + 1
@@ -107,6 +111,8 @@ def chosen_way(table: OwnTable | None, changes: pa.Table | None) -> Way:
 
 def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: str) -> None:
     """Write the whole view anew, in the driver."""
+    if table.has_seen(mark):
+        return
     rows = table.rows()
     going, coming = _split(changes, table.columns)
     wanted = set(frozen_rows(going))
@@ -121,6 +127,8 @@ def apply_by_own_commit(
     table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[pa.Table], pa.Table]
 ) -> None:
     """Mark the rows that go, which `find` looks up by file and position, and add a file with those that come."""
+    if table.has_seen(mark):
+        return
     going, coming = _split(changes, table.columns)
     removed: dict[str, list[int]] = {}
     if going.num_rows:

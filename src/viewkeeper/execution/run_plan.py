@@ -278,14 +278,20 @@ class PlanRun:
             epoch_marker(self.epoch),
             lambda: self.workspace.listener(written),
         )
-        name = str(self.view.name)
-        if table is None or changes is None:
+        if changes is None or self.way is Way.MERGE:
             self._merge(session, step, registered)
-        elif self.way is Way.OVERWRITE:
-            self._commit_once(lambda: apply_by_overwriting(table, changes, mark, name), self._is_applied)
+        else:
+            self._commit_once(partial(self._apply_ourselves, session, changes, mark), self._is_applied)
+
+    def _apply_ourselves(self, session: Any, changes: pa.Table, mark: Mark) -> None:
+        """One try, on the table as it is now."""
+        table, name = self._own_table(), str(self.view.name)
+        assert table is not None
+        if self.way is Way.OVERWRITE:
+            apply_by_overwriting(table, changes, mark, name)
         else:
             find = partial(find_positions, session, self.workspace.layout.rows(self.view.location), table)
-            self._commit_once(lambda: apply_by_own_commit(table, changes, mark, name, find), self._is_applied)
+            apply_by_own_commit(table, changes, mark, name, find)
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))
@@ -308,7 +314,7 @@ class PlanRun:
     def _writes_itself(self) -> bool:
         """Whether the view's tables can be written without Spark: storage, column names and types allow it."""
         return (
-            not self.workspace.layout.needs_spark
+            self.workspace.layout.is_local
             and not column_mapping(self.view.columns)
             and has_arrow_types(self._stored)
         )

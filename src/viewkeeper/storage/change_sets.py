@@ -22,7 +22,7 @@ def append_change_set(
     mark: Mark,
     properties: Mapping[str, str],
 ) -> None:
-    """Append a change set, unless another process commits at the same moment."""
+    """Append a change set once: not if another process has stored it, or commits at the same moment."""
     data = changes.append_column(CHANGE_EPOCH, pa.array([epoch] * changes.num_rows, pa.int64()))
     commit = CommitProperties(
         custom_metadata={"userMetadata": mark.metadata},
@@ -32,7 +32,11 @@ def append_change_set(
     what = f"the change sets at {address}"
     with storage_failures(what):
         exists = DeltaTable.is_deltatable(address, storage_options=options)
-        target = DeltaTable(address, storage_options=options) if exists else address
+        target: DeltaTable | str = address
+        if exists:
+            target = DeltaTable(address, storage_options=options)
+            if (target.transaction_version(mark.application) or -1) >= mark.number:
+                return
         try:
             write_deltalake(
                 target,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import obstore
 import pyarrow as pa
@@ -27,10 +27,12 @@ class ForeignLogError(Exception):
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The newest version of a table: the add action of every live file, by path."""
+    """The newest version of a table: the add action of every live file by path, the last number of every
+    application that writes in numbered transactions."""
 
     version: int
     adds: dict[str, dict[str, Any]]
+    transactions: dict[str, int]
 
     @property
     def rows(self) -> int:
@@ -51,19 +53,19 @@ def live_files(store: ObjectStore) -> TableFiles:
     commits = sorted(int(found[1]) for found in map(_COMMIT.search, names) if found)
     if not commits:
         raise ForeignLogError("there are no commits")
-    adds: dict[_FileId, dict[str, Any]] = {}
+    state = _State({}, {})
     start = 0
     if checkpoints:
         start = checkpoints[-1] + 1
         for action in _checkpoint(store, checkpoints[-1]):
-            _replay(adds, action)
+            _replay(state, action)
     wanted = [number for number in commits if number >= start]
     if wanted != list(range(start, commits[-1] + 1)):
         raise ForeignLogError("a commit is missing")
     for number in wanted:
         for line in read_file(store, f"_delta_log/{number:020}.json").decode().splitlines():
-            _replay(adds, json.loads(line))
-    return TableFiles(commits[-1], {path: add for (path, _), add in adds.items()})
+            _replay(state, json.loads(line))
+    return TableFiles(commits[-1], {path: add for (path, _), add in state.adds.items()}, state.transactions)
 
 
 _FileId: TypeAlias = tuple[str, str]
@@ -78,20 +80,27 @@ def _file_id(body: dict[str, Any]) -> _FileId:
     return body["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
-def _replay(adds: dict[_FileId, dict[str, Any]], action: dict[str, Any]) -> None:
+class _State(NamedTuple):
+    adds: dict[_FileId, dict[str, Any]]
+    transactions: dict[str, int]
+
+
+def _replay(state: _State, action: dict[str, Any]) -> None:
     for kind, body in action.items():
         if body is None:
             continue
         match kind:
             case "add":
-                adds[_file_id(body)] = body
+                state.adds[_file_id(body)] = body
             case "remove":
-                adds.pop(_file_id(body), None)
+                state.adds.pop(_file_id(body), None)
+            case "txn":
+                state.transactions[body["appId"]] = int(body["version"])
             case "protocol":
                 features = {*(body.get("readerFeatures") or ()), *(body.get("writerFeatures") or ())}
                 if features - _KNOWN_FEATURES:
                     raise ForeignLogError(f"it uses {', '.join(sorted(features - _KNOWN_FEATURES))}")
-            case "metaData" | "commitInfo" | "txn":
+            case "metaData" | "commitInfo":
                 continue
             case _:
                 raise ForeignLogError(f"it has {kind} actions")
@@ -113,15 +122,15 @@ def _checkpoint(store: ObjectStore, version: int) -> list[dict[str, Any]]:
     if set(table.column_names) - unknown:
         raise ForeignLogError("its checkpoint is of an unknown kind")
     rows = []
-    for row in table.select(
-        [c for c in ("add", "protocol", "sidecar") if c in table.column_names]
-    ).to_pylist():
+    wanted = [name for name in ("add", "protocol", "txn", "sidecar") if name in table.column_names]
+    for row in table.select(wanted).to_pylist():
         if row.get("sidecar"):
             raise ForeignLogError("its checkpoint has sidecar files")
         if row.get("add"):
             add = {key: value for key, value in row["add"].items() if value is not None}
             add["partitionValues"] = dict(add.get("partitionValues") or {})
             rows.append({"add": {k: v for k, v in add.items() if not k.endswith("_parsed")}})
-        elif row.get("protocol"):
-            rows.append({"protocol": row["protocol"]})
+        for kind in ("protocol", "txn"):
+            if row.get(kind):
+                rows.append({kind: row[kind]})
     return rows
