@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ SELECT = (
     "SELECT id, CAST(id % 1000 AS INT) AS part, CAST(id % 9973 AS DECIMAL(12,2)) AS price, "
     "concat('note of row ', id) AS note, 1 AS _vk_copy FROM range({rows})"
 )
+_NUMBERS = count(1)
 PROPERTIES = "'delta.enableDeletionVectors' = 'true'"
 
 
@@ -100,18 +102,21 @@ def by_hand(spark: Any, address: str, changes: pa.Table) -> None:
     ).collect()
 
 
+def next_mark() -> Mark:
+    """Every commit is another transaction: Delta and we skip one that was seen before, also after a RESTORE."""
+    return Mark("v", next(_NUMBERS), "m")
+
+
 def by_own_commit(spark: Any, address: str, changes: pa.Table) -> None:
     table = own_table(address, None, COLUMNS)
     assert table is not None
-    apply_by_own_commit(
-        table, changes, Mark("v", 1, "m"), "v", partial(find_positions, spark, address, table)
-    )
+    apply_by_own_commit(table, changes, next_mark(), "v", partial(find_positions, spark, table))
 
 
 def by_overwriting(spark: Any, address: str, changes: pa.Table) -> None:
     table = own_table(address, None, COLUMNS)
     assert table is not None
-    apply_by_overwriting(table, changes, Mark("v", 1, "m"), "v")
+    apply_by_overwriting(table, changes, next_mark(), "v")
 
 
 def anew(spark: Any, address: str, rows: int) -> None:

@@ -15,10 +15,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from sqlglot import exp
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
-from viewkeeper.execution.input_changes import range_of, schema_text
+from viewkeeper.execution.input_changes import between, bounds_of, schema_text
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
@@ -35,12 +34,12 @@ from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
-from viewkeeper.sql.rendering import column, delta_table, render, select_from
+from viewkeeper.sql.rendering import column
 from viewkeeper.sql.types import Simple
-from viewkeeper.storage.own_commit import Mark, change, open_store, overwrite, read_rows
+from viewkeeper.storage.own_commit import Mark, change, deleted_positions, open_store, overwrite, read_rows
 from viewkeeper.storage.table_files import ForeignLogError, TableFiles, live_files
 
-OVERWRITE_ROWS = 20_000
+OVERWRITE_ROWS = 100_000
 """Views of up to this many rows are written whole; measured by benchmarks/apply.py."""
 
 
@@ -83,6 +82,11 @@ class OwnTable:
         if version % CHECKPOINT_INTERVAL == 0:
             with storage_failures(f"a checkpoint of the Delta table at {self.address}"):
                 DeltaTable(self.address, storage_options=self.options).create_checkpoint()
+
+    def still_there(self, path: str, places: Sequence[int]) -> list[int]:
+        """The positions of a file that no deletion vector has marked yet."""
+        gone = deleted_positions(self.store, self.files.adds[path])
+        return [place for place in places if place not in gone]
 
     @property
     def is_small(self) -> bool:
@@ -134,28 +138,30 @@ def apply_by_own_commit(
     if going.num_rows:
         paths = {unquote(path).rsplit("/", 1)[-1]: path for path in table.files.adds}
         found = find(going)
-        _require(found.num_rows, going.num_rows, view)
-        for file, position in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        for file, position in zip(*(each.to_pylist() for each in found.columns), strict=True):
             removed.setdefault(paths[unquote(file).rsplit("/", 1)[-1]], []).append(position)
+        removed = {path: table.still_there(path, places) for path, places in removed.items()}
+        _require(sum(map(len, removed.values())), going.num_rows, view)
     _committed(change(table.store, table.files, removed, coming, mark), view)
     table.keep_log_short()
 
 
-def find_positions(session: Any, address: str, table: OwnTable, going: pa.Table) -> pa.Table:
-    """File and position of these rows: one Spark job over the files that can hold them."""
-    place = exp.column("_metadata")
-    items = [
-        *(column(each.name) for each in table.columns),
-        exp.Dot(this=place, expression=exp.to_identifier("file_path")).as_(FILE),
-        exp.Dot(this=place.copy(), expression=exp.to_identifier("row_index")).as_(POSITION),
-    ]
-    ranges = [found for found in (range_of(going, each.name) for each in table.columns) if found is not None]
-    rows = select_from(delta_table(address, table.files.version), items)
+def find_positions(session: Any, table: OwnTable, going: pa.Table) -> pa.Table:
+    """File and position of these rows: one Spark job over the files that can hold them, as plain Parquet."""
+    ranges = {
+        each.name: bounds for each in table.columns if (bounds := bounds_of(going, each.name)) is not None
+    }
+    files = [f"{table.address}/{unquote(path)}" for path in table.files.overlapping(ranges)]
     number = uuid.uuid4().hex
     stored, wanted = f"{HIDDEN_PREFIX}rows_{number}", f"{HIDDEN_PREFIX}going_{number}"
     with spark_failures("the rows to delete were looked up"):
         try:
-            session.sql(render(rows.where(*ranges) if ranges else rows)).createOrReplaceTempView(stored)
+            rows = session.read.schema(schema_text(table.columns)).parquet(*files)
+            for name, (low, high) in ranges.items():
+                rows = rows.where(between(column(name), low, high).sql(dialect="spark"))
+            rows.selectExpr(
+                "*", f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {POSITION}"
+            ).createOrReplaceTempView(stored)
             session.createDataFrame(going, schema_text(table.columns)).createOrReplaceTempView(wanted)
             return session.sql(positions(stored, wanted, table.columns)).toArrow()
         finally:

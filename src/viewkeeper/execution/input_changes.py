@@ -194,16 +194,20 @@ def limited_to(name: exp.Column, values: Sequence[Any]) -> exp.Expr | None:
     ordered = sorted(values)
     if len(ordered) <= MOST_LITERALS:
         return exp.In(this=name, expressions=[_literal(value) for value in ordered])
-    return exp.Between(this=name, low=_literal(ordered[0]), high=_literal(ordered[-1]))
+    return between(name, ordered[0], ordered[-1])
 
 
-def range_of(rows: pa.Table, name: str) -> exp.Expr | None:
-    """A condition that all rows fulfil by the values of one column; None if there is none that helps."""
+def bounds_of(rows: pa.Table, name: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column; None if they do not tell where its rows can be."""
     values = rows.column(name)
     if values.null_count or not len(values) or not _has_literals(values.type):
         return None
     bounds = pc.min_max(values).as_py()
-    return exp.Between(this=column(name), low=_literal(bounds["min"]), high=_literal(bounds["max"]))
+    return bounds["min"], bounds["max"]
+
+
+def between(name: exp.Column, low: Any, high: Any) -> exp.Expr:
+    return exp.Between(this=name, low=_literal(low), high=_literal(high))
 
 
 def _has_literals(kind: pa.DataType) -> bool:

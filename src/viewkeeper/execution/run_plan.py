@@ -290,7 +290,7 @@ class PlanRun:
         if self.way is Way.OVERWRITE:
             apply_by_overwriting(table, changes, mark, name)
         else:
-            find = partial(find_positions, session, self.workspace.layout.rows(self.view.location), table)
+            find = partial(find_positions, session, table)
             apply_by_own_commit(table, changes, mark, name, find)
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, NamedTuple, TypeAlias
 
 import obstore
@@ -34,12 +36,29 @@ class TableFiles:
     adds: dict[str, dict[str, Any]]
     transactions: dict[str, int]
 
+    def overlapping(self, ranges: Mapping[str, tuple[Any, Any]]) -> list[str]:
+        """The files that can hold a row within all of these ranges."""
+        return [path for path, add in self.adds.items() if _may_hold(add, ranges)]
+
     @property
     def rows(self) -> int:
         """How many rows the files hold, deleted ones included."""
         return sum(
             int(json.loads(add.get("stats") or "{}").get("numRecords", 0)) for add in self.adds.values()
         )
+
+
+def _may_hold(add: Mapping[str, Any], ranges: Mapping[str, tuple[Any, Any]]) -> bool:
+    stats = json.loads(add.get("stats") or "{}")
+    least, most = stats.get("minValues", {}), stats.get("maxValues", {})
+    for name, (low, high) in ranges.items():
+        if name not in least or name not in most:
+            continue
+        if isinstance(low, date):
+            low, high = low.isoformat(), high.isoformat()
+        if type(low) is type(least[name]) and (low > most[name] or high < least[name]):
+            return False
+    return True
 
 
 def read_file(store: ObjectStore, path: str) -> bytes:

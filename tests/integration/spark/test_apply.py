@@ -161,7 +161,7 @@ def apply(spark: Any, address: str, way: str, changes: list[tuple[Any, ...]], ep
     if way == "overwrite":
         apply_by_overwriting(table, data, mark, "v")
     else:
-        apply_by_own_commit(table, data, mark, "v", partial(find_positions, spark, address, table))
+        apply_by_own_commit(table, data, mark, "v", partial(find_positions, spark, table))
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
+from tests.support.duckdb_plans import to_duckdb
 from viewkeeper import Warehouse, errors
 from viewkeeper.execution.reports import RefreshFailedError
+from viewkeeper.storage.records import ViewRecord
 
 pytestmark = pytest.mark.spark
 
@@ -37,10 +44,31 @@ CHANGES = (
 )
 
 
+def rows_of(address: str, columns: list[str], version: int | None = None) -> pa.Table:
+    query = QueryBuilder().register("t", DeltaTable(address, version=version))
+    return pa.table(query.execute(f"SELECT {', '.join(columns)} FROM t"))
+
+
+def bag(table: pa.Table) -> Counter[Any]:
+    """Averages of decimals are floats in DuckDB."""
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return Counter(
+        tuple(round(float(v), 4) if isinstance(v, (float, Decimal)) else v for v in row) for row in rows
+    )
+
+
 def assert_right(warehouse: Warehouse) -> None:
-    for name in VIEWS:
-        report = warehouse.verify(name)
-        assert report.equal, str(report)
+    """Every view, read by delta-rs, holds what DuckDB makes of its query over the tables."""
+    workspace = warehouse._workspace
+    catalogue = workspace.state.read()
+    with duckdb.connect() as database:
+        for record in [*catalogue.tables.values(), *catalogue.views_below(catalogue.views)]:
+            published = catalogue.published.get(record.id)
+            columns = [column.name for column in record.columns]
+            held = rows_of(workspace.data_address(record), columns, published and published.version)
+            if isinstance(record, ViewRecord):
+                assert bag(held) == bag(database.sql(to_duckdb(record.query)).to_arrow_table()), record.name
+            database.register(record.name.name, held)
 
 
 def test_every_change_reaches_every_view_incrementally(warehouse: Warehouse) -> None:
@@ -54,6 +82,7 @@ def test_every_change_reaches_every_view_incrementally(warehouse: Warehouse) -> 
     assert all(found <= {"differential", "none"} for found in strategies.values()), strategies
     for name in VIEWS:
         assert "differential" in strategies[name]
+        assert warehouse.verify(name).equal
 
 
 def test_a_refresh_says_why_it_recomputes(warehouse: Warehouse) -> None:
@@ -114,7 +143,7 @@ def test_columns_that_come_and_go(warehouse: Warehouse, spark: Any) -> None:
     address = warehouse._workspace.data_address(table)
     spark.sql(f"ALTER TABLE delta.`{address}` ADD COLUMN note STRING")
     spark.sql(f"INSERT INTO delta.`{address}` VALUES (50, 1, 5.00, 1.0, 'new')")
-    assert {view.strategy for view in warehouse.refresh("weights").views} == {"differential"}
+    assert {view.strategy for view in warehouse.refresh().views} <= {"differential", "none"}
     assert_right(warehouse)
     spark.sql(
         f"ALTER TABLE delta.`{address}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
@@ -129,13 +158,12 @@ def test_a_lost_feed_is_an_error_that_offers_recomputation(warehouse: Warehouse)
     warehouse.run_script(SHOP)
     table = next(t for t in warehouse._workspace.state.read().tables.values() if t.name.name == "sale")
     address = warehouse._workspace.data_address(table)
+    first = DeltaTable(address).version()
     warehouse.sql("INSERT INTO sale VALUES (70, 1, 5.00, 1.0)")
-    delta = DeltaTable(address)
-    delta.create_checkpoint()
-    from pathlib import Path
-
-    for log in Path(address, "_delta_log").glob("*.json"):
-        log.unlink()
+    warehouse.sql("INSERT INTO sale VALUES (71, 1, 5.00, 1.0)")
+    DeltaTable(address).create_checkpoint()
+    for version in range(first + 2):
+        Path(address, "_delta_log", f"{version:020}.json").unlink()
     with pytest.raises(RefreshFailedError, match="are gone: the log of version"):
         warehouse.refresh("weights")
     assert warehouse.sql("REFRESH MATERIALIZED VIEW weights FULL").views[0].strategy == "recompute"
