@@ -22,7 +22,7 @@ from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.script import Fragment
 from viewkeeper.sql.types import read_type_text
 
-CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "300"))
+CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "200"))
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1996"))
 
 SHAPES = {

@@ -1,7 +1,7 @@
-"""One way in for change sets: `apply_changes` brings a view's table from its base version to an epoch.
+"""The ways to apply a change set to a view's table without Spark's MERGE.
 
 A small view is written whole. In a large one the rows that go are marked in deletion vectors, found by one Spark
-job, and those that come are one new file. Where neither is possible, Spark merges.
+job, and those that come are one new file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -78,10 +79,8 @@ class OwnTable:
 
     def keep_log_short(self) -> None:
         """Checkpoint now and then, as Spark does after its own commits."""
-        version = self.files.version + 1
-        if version % CHECKPOINT_INTERVAL == 0:
-            with storage_failures(f"a checkpoint of the Delta table at {self.address}"):
-                DeltaTable(self.address, storage_options=self.options).create_checkpoint()
+        if (self.files.version + 1) % CHECKPOINT_INTERVAL == 0:
+            DeltaTable(self.address, storage_options=self.options).create_checkpoint()
 
     def still_there(self, path: str, places: Sequence[int]) -> list[int]:
         """The positions of a file that no deletion vector has marked yet."""
@@ -99,8 +98,9 @@ class OwnTable:
 def own_table(address: str, options: dict[str, str] | None, columns: Sequence[Column]) -> OwnTable | None:
     """The table, if its types, names and log let us write it; None leaves it to Spark."""
     try:
-        store = open_store(address, options)
-        return OwnTable(address, options, store, live_files(store), stored_schema(columns))
+        with storage_failures(f"the Delta table at {address}"):
+            store = open_store(address, options)
+            return OwnTable(address, options, store, live_files(store), stored_schema(columns))
     except ForeignLogError:
         return None
 
@@ -113,10 +113,22 @@ def chosen_way(table: OwnTable | None, changes: pa.Table | None) -> Way:
     return Way.OWN_COMMIT
 
 
-def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: str) -> None:
-    """Write the whole view anew, in the driver."""
+def apply_ourselves(
+    session: Any, table: OwnTable, changes: pa.Table, mark: Mark, view: str, way: Way
+) -> None:
+    """Apply a change set in one commit; not again if that was done by another process."""
     if table.has_seen(mark):
         return
+    with storage_failures(f"the table of {view}"):
+        if way is Way.OVERWRITE:
+            apply_by_overwriting(table, changes, mark, view)
+        else:
+            apply_by_own_commit(table, changes, mark, view, partial(find_positions, session, table))
+        table.keep_log_short()
+
+
+def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: str) -> None:
+    """Write the whole view anew, in the driver."""
     rows = table.rows()
     going, coming = _split(changes, table.columns)
     wanted = set(frozen_rows(going))
@@ -124,15 +136,12 @@ def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: s
     _require(rows.num_rows - len(keep), going.num_rows, view)
     whole = pa.concat_tables([rows_at(rows, keep), coming])
     _committed(overwrite(table.store, table.files, whole, mark), view)
-    table.keep_log_short()
 
 
 def apply_by_own_commit(
     table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[pa.Table], pa.Table]
 ) -> None:
     """Mark the rows that go, which `find` looks up by file and position, and add a file with those that come."""
-    if table.has_seen(mark):
-        return
     going, coming = _split(changes, table.columns)
     removed: dict[str, list[int]] = {}
     if going.num_rows:
@@ -143,7 +152,6 @@ def apply_by_own_commit(
         removed = {path: table.still_there(path, places) for path, places in removed.items()}
         _require(sum(map(len, removed.values())), going.num_rows, view)
     _committed(change(table.store, table.files, removed, coming, mark), view)
-    table.keep_log_short()
 
 
 def find_positions(session: Any, table: OwnTable, going: pa.Table) -> pa.Table:

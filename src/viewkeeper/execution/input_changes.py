@@ -122,6 +122,8 @@ class EpochChanges:
     def _of_view(self, view: ViewRecord, consumed: int, version: int) -> InputChanges:
         commits = self.workspace.log.commits_after(self.workspace.layout.rows(view.location), consumed)
         epochs = sorted({c.epoch for c in commits if c.version <= version and c.epoch is not None})
+        if not epochs:
+            return InputChanges(view.columns, {})
         address = self.workspace.layout.changes(view.location)
         stored = self.workspace.log.read_change_sets(address, epochs)
         if stored is None:

@@ -15,10 +15,8 @@ from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
 from viewkeeper.execution.apply import (
     OwnTable,
     Way,
-    apply_by_overwriting,
-    apply_by_own_commit,
+    apply_ourselves,
     chosen_way,
-    find_positions,
     own_table,
     stored_schema,
 )
@@ -44,6 +42,7 @@ from viewkeeper.maintenance.plan import (
     WriteChangeSet,
 )
 from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
+from viewkeeper.sources.data_files import names_one_file
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import epoch_marker
 from viewkeeper.sql.binding import Column
@@ -285,13 +284,9 @@ class PlanRun:
 
     def _apply_ourselves(self, session: Any, changes: pa.Table, mark: Mark) -> None:
         """One try, on the table as it is now."""
-        table, name = self._own_table(), str(self.view.name)
+        table = self._own_table()
         assert table is not None
-        if self.way is Way.OVERWRITE:
-            apply_by_overwriting(table, changes, mark, name)
-        else:
-            find = partial(find_positions, session, table)
-            apply_by_own_commit(table, changes, mark, name, find)
+        apply_ourselves(session, table, changes, mark, str(self.view.name), self.way)
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))
@@ -314,7 +309,7 @@ class PlanRun:
     def _writes_itself(self) -> bool:
         """Whether the view's tables can be written without Spark: storage, column names and types allow it."""
         return (
-            self.workspace.layout.is_local
+            names_one_file(self.workspace.layout.root)
             and not column_mapping(self.view.columns)
             and has_arrow_types(self._stored)
         )

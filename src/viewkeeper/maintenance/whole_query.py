@@ -11,7 +11,9 @@ from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.group_state import below, hidden_items
 from viewkeeper.maintenance.plan import Read, State
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import alias, aliased, as_type, render, select_from
+from viewkeeper.sql.types import as_stored
 
 
 def stored_query(view: ViewDefinition, query: Project, state: State) -> tuple[str, tuple[Read, ...]]:
@@ -32,10 +34,20 @@ def stored_columns(view: ViewDefinition, query: Project) -> list[exp.Expr]:
         for item in query.items
     ]
     values += [hidden[each.name].expression.copy() for each in view.hidden]
-    return [
-        alias(as_type(value, each.data_type), each.name)
-        for value, each in zip(values, view.stored, strict=True)
-    ]
+    join = source if isinstance(source, InnerJoin) else source.source
+    return [stored_as(join, value, each) for value, each in zip(values, view.stored, strict=True)]
+
+
+def stored_as(join: InnerJoin, value: exp.Expr, wanted: Column) -> exp.Expr:
+    """A value over the join as a column of the view's table: cast, unless it is a column of that type already."""
+    if isinstance(value, exp.Column):
+        for scan in join.scans:
+            for each in scan.input.columns:
+                if (scan.alias, each.name.lower(), each.data_type) == (
+                    value.table, value.name.lower(), as_stored(wanted.data_type)
+                ):  # fmt: skip
+                    return alias(value, wanted.name)
+    return alias(as_type(value, wanted.data_type), wanted.name)
 
 
 def whole_join(

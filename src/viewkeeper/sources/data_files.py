@@ -33,8 +33,8 @@ def plain_files(
     options: dict[str, str] | None,
 ) -> list[str] | None:
     """The files that can hold rows with one of the limit's values in its column; None: let Delta read the table."""
-    if "://" in address:
-        return None  # Spark and delta-rs name the files of object stores differently
+    if not names_one_file(address):
+        return None
     with storage_failures(f"the Delta table at {address}"):
         table = DeltaTable(address, version=version, storage_options=options)
         if not _is_plain(table, columns):
@@ -49,6 +49,16 @@ def plain_files(
         if _has_vectors(table, files):
             return None
         return files
+
+
+def names_one_file(address: str) -> bool:
+    """Whether Spark takes the address as it is: not as a pattern, nor in the names of an object store, which
+    delta-rs spells differently.
+
+    >>> names_one_file("/data/shop"), names_one_file("/data/{a}"), names_one_file("s3://bucket/shop")
+    (True, False, False)
+    """
+    return "://" not in address and not set(address) & set("{}*?[]\\")
 
 
 def _is_plain(table: DeltaTable, columns: Sequence[Column]) -> bool:

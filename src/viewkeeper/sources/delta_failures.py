@@ -66,7 +66,9 @@ def storage_failures(what: str) -> Iterator[None]:
         raise storage_failure(error, what) from error
     except BaseException as error:
         module = type(error).__module__.split(".")[0]
-        known = module in ("deltalake", "pyarrow", "builtins", "arro3") and isinstance(error, Exception)
+        known = module in ("deltalake", "pyarrow", "obstore", "builtins", "arro3") and isinstance(
+            error, Exception
+        )
         if known or module == "pyo3_runtime":  # a panic of delta-rs
             raise storage_failure(error, what) from error
         raise

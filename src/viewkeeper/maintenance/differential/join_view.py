@@ -13,15 +13,16 @@ from viewkeeper.maintenance.bag_changes import merge, signed_changes, touched_ro
 from viewkeeper.maintenance.differential.terms import Kinds, Walk, plan_walk, term_of
 from viewkeeper.maintenance.plan import ApplyChangeSet, Derive, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.sql.rendering import alias, as_type, render, union_all
+from viewkeeper.maintenance.whole_query import stored_as
+from viewkeeper.sql.rendering import render, union_all
 
 
 def join_steps(view: ViewDefinition, query: Project, kinds: Kinds) -> tuple[Walk, tuple[Step, ...]]:
     assert isinstance(query.source, InnerJoin)
     walk = plan_walk(query.source, kinds, view.declared)
     items = [
-        alias(as_type(i.expression, c.data_type), i.name)
-        for i, c in zip(query.items, view.columns, strict=True)
+        stored_as(query.source, item.expression.copy(), each)
+        for item, each in zip(query.items, view.columns, strict=True)
     ]
     delta = find_changes(view, query.source, walk, items, is_shared=True)
     if delta is None:

@@ -1,0 +1,128 @@
+"""Differential plans as people read them: golden, with what foreign keys leave out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.golden import check_golden
+from viewkeeper.cli.demo import VIEWS
+from viewkeeper.facts.declared import Declared, TotalForeignKey, UniqueKey
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
+from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.stored_shape import with_hidden_columns
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.binding import Column, Input, bind_query
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.script import Fragment, split_script
+from viewkeeper.sql.types import read_type_text
+
+SHAPES = {
+    "store": {"store_id": "INT", "city": "STRING", "state": "STRING", "manager": "STRING"},
+    "item": {"item_id": "INT", "item_name": "STRING", "category": "STRING", "supplier_name": "STRING"},
+    "sale": {"sale_id": "INT", "store_id": "INT", "day": "INT", "month": "INT", "year": "INT"},
+    "line": {"line_id": "INT", "sale_id": "INT", "item_id": "INT", "sales_price": "DECIMAL(10,2)"},
+    "cal_toy_sales": {
+        "manager": "STRING", "sale_id": "INT", "month": "INT", "item_id": "INT", "item_name": "STRING",
+        "line_id": "INT", "sales_price": "DECIMAL(10,2)",
+    },
+    "toy_totals": {"manager": "STRING", "month": "INT", "lines": "BIGINT", "total": "DECIMAL(20,2)"},
+}  # fmt: skip
+DECLARED = {
+    "store": Declared((UniqueKey(("store_id",), "store_pk"),)),
+    "item": Declared((UniqueKey(("item_id",), "item_pk"),)),
+    "sale": Declared(
+        (UniqueKey(("sale_id",), "sale_pk"),),
+        (TotalForeignKey(("store_id",), "store", ("store_id",), "sale_store"),),
+    ),
+    "line": Declared(
+        (UniqueKey(("line_id",), "line_pk"),),
+        (
+            TotalForeignKey(("sale_id",), "sale", ("sale_id",), "line_sale"),
+            TotalForeignKey(("item_id",), "item", ("item_id",), "line_item"),
+        ),
+    ),
+}
+KEYED = frozenset({State.DELETED, State.INSERTED, State.OLD_UPDATED, State.NEW_UPDATED})
+
+
+def columns(name: str) -> tuple[Column, ...]:
+    return tuple(Column(c, read_type_text(t)) for c, t in SHAPES[name].items())
+
+
+TABLES = {name: Input(name, QualifiedName("default", name), columns(name)) for name in SHAPES}
+
+
+def view(name: str, text: str | None = None) -> ViewDefinition:
+    if text is None:
+        statement = next(s.text for s in split_script(VIEWS) if f"VIEW {name} AS" in s.text)
+        text = statement.split(" AS\n", 1)[1]
+    query = bind_query(Fragment.whole(text), lambda found: TABLES.get(found.name), lambda: list(TABLES))
+    shown = (
+        columns(name)
+        if name in SHAPES
+        else tuple(Column(n, read_type_text("DOUBLE")) for n in query.output_names)
+    )
+    found = ViewDefinition(QualifiedName("default", name), name, query, shown)
+    return with_hidden_columns(
+        found,
+        lambda sql: [
+            Column("_vk_rows", read_type_text("BIGINT")),
+            Column("_vk_count_2", read_type_text("BIGINT")),
+        ],
+    )
+
+
+def plan(found: ViewDefinition, **changed: frozenset[State]) -> MaintenancePlan:
+    return plan_refresh(found, changed)
+
+
+def test_a_join_of_which_two_tables_changed(request: pytest.FixtureRequest) -> None:
+    found = plan(view("cal_toy_sales"), sale=ANY_CHANGE, line=ANY_CHANGE)
+    check_golden(request, "\n".join(explain_plan(found, "when sale and line change")), ".txt")
+
+
+def test_groups_that_are_updated(request: pytest.FixtureRequest) -> None:
+    found = plan(view("toy_totals"), cal_toy_sales=ANY_CHANGE)
+    check_golden(request, "\n".join(explain_plan(found, "when cal_toy_sales changes")), ".txt")
+
+
+def test_groups_that_are_read_again(request: pytest.FixtureRequest) -> None:
+    most = view("most", "SELECT sale_id, max(sales_price) AS most FROM line GROUP BY sale_id")
+    found = plan(replace(most, hidden=()), line=frozenset({State.ADDED}))
+    check_golden(request, "\n".join(explain_plan(found, "when line grows")), ".txt")
+
+
+def test_foreign_keys_leave_out_what_they_make_empty() -> None:
+    """Children are deleted before and inserted after their parents, so only halves of updates of parents count."""
+    found = replace(view("cal_toy_sales"), declared=DECLARED)
+    everything = plan(found, store=KEYED, item=KEYED, sale=KEYED, line=KEYED)
+    assert everything.strategy is Strategy.DIFFERENTIAL
+    assert [fact.split(" cannot")[0] for fact in everything.facts] == [
+        "rows deleted from sale",
+        "rows deleted from item",
+        "rows deleted from store",
+        "rows inserted into store",
+        "rows inserted into item",
+        "rows inserted into sale",
+    ]
+    assert everything.facts[-1] == (
+        "rows inserted into sale cannot reach the view: no row of line that was there before has such a sale: "
+        "foreign key line_sale"
+    )
+    assert {each.constraint for each in everything.relies_on} == {"line_sale", "line_item", "sale_store"}
+    only_new = plan(found, sale=frozenset({State.INSERTED}))
+    assert not only_new.steps, "new sales without lines change nothing, and cost nothing"
+
+
+def test_nothing_is_left_out_without_the_keys() -> None:
+    assert not plan(view("cal_toy_sales"), sale=KEYED, line=KEYED).facts
+
+
+def test_updates_of_a_parent_are_never_left_out() -> None:
+    found = replace(view("cal_toy_sales"), declared=DECLARED)
+    updated = plan(found, item=frozenset({State.OLD_UPDATED, State.NEW_UPDATED}))
+    assert not updated.facts
+    assert "`item_old_updated` AS `item`" in updated.steps[0].sql
