@@ -29,6 +29,7 @@ TREE = {
     "CorruptWarehouseError": ("WarehouseProblem", 3),
     "ForeignCommitError": ("WarehouseProblem", 3),
     "VersionGoneError": ("WarehouseProblem", 3),
+    "ConstraintViolatedError": ("WarehouseProblem", 3),
     "SchemaChangedError": ("WarehouseProblem", 3),
     "FeedGoneError": ("WarehouseProblem", 3),
     "ConcurrencyProblem": ("ViewkeeperError", 4),

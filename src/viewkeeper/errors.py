@@ -138,6 +138,15 @@ class VersionGoneError(WarehouseProblem):
     """A version or epoch that is no longer kept."""
 
 
+class ConstraintViolatedError(WarehouseProblem):
+    """Rows of a table violate a declared constraint that a refresh relies on."""
+
+    def __init__(self, message: str, hint: str = "", table: str = "", constraint: str = "") -> None:
+        super().__init__(message, hint)
+        self.table = table
+        self.constraint = constraint
+
+
 class SchemaChangedError(WarehouseProblem):
     """A column that is known of a table was dropped, renamed or given another type."""
 

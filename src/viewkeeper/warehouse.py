@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     StorageError,
 )
 from viewkeeper.execution import base_tables, describe
+from viewkeeper.execution.constraints import trust_again
 from viewkeeper.execution.create_view import check_policy, create_view
 from viewkeeper.execution.epochs import finish_left_epochs, foreign_commit, refresh, restore_table
 from viewkeeper.execution.progress import Listener, nobody_listens
@@ -30,11 +31,13 @@ from viewkeeper.execution.reports import (
     RefreshReport,
     StatementReport,
     TableReport,
+    TableVerifyReport,
     VerifyReport,
 )
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.execution.vacuum import remove_folder, vacuum_warehouse
 from viewkeeper.execution.verify import verify_view
+from viewkeeper.execution.verify_table import verify_table
 from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.sources.delta_rs_log import DeltaRsLog
 from viewkeeper.sources.spark_log import SparkLog
@@ -61,6 +64,7 @@ from viewkeeper.sql.statements import (
     Show,
     Statement,
     VacuumWarehouse,
+    VerifyTable,
     VerifyView,
 )
 from viewkeeper.storage.catalogue import Catalogue
@@ -228,6 +232,8 @@ class Warehouse:
                 return describe.explain_create(workspace.state.read(), create)
             case VerifyView(name):
                 return verify_view(workspace, describe.view_named(workspace.state.read(), name))
+            case VerifyTable(name):
+                return self._verify_table(name)
             case RestoreView(name):
                 return self._restore(name)
             case Show("tables"):
@@ -250,6 +256,14 @@ class Warehouse:
                 return change_data(workspace, statement)
             case _:
                 assert_never(statement)
+
+    def _verify_table(self, name: QualifiedName) -> TableVerifyReport:
+        catalogue = self._workspace.state.read()
+        table = base_tables.table_named(catalogue, name)
+        report = verify_table(self._workspace, catalogue, table)
+        if report.valid and table.distrusted:
+            trust_again(self._workspace, table)
+        return report
 
     def _refresh(self, names: tuple[QualifiedName, ...], full: bool) -> RefreshReport:
         catalogue = self._workspace.state.read()

@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.golden import check_golden
 from viewkeeper.cli.demo import VIEWS
-from viewkeeper.facts.declared import Declared, TotalForeignKey, UniqueKey
+from viewkeeper.facts.declared import Declared, Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
 from viewkeeper.maintenance.explain import explain_plan
-from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.plan import CheckConstraint, MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Column, Input, bind_query
@@ -112,9 +112,46 @@ def test_foreign_keys_leave_out_what_they_make_empty() -> None:
         "rows inserted into sale cannot reach the view: no row of line that was there before has such a sale: "
         "foreign key line_sale"
     )
-    assert {each.constraint for each in everything.relies_on} == {"line_sale", "line_item", "sale_store"}
+    foreign_keys = {"line_sale", "line_item", "sale_store"}
+    assert {each.constraint for each in everything.relies_on} == foreign_keys | {
+        "store_pk",
+        "item_pk",
+        "sale_pk",
+    }
     only_new = plan(found, sale=frozenset({State.INSERTED}))
-    assert not only_new.steps, "new sales without lines change nothing, and cost nothing"
+    assert [step.title for step in only_new.steps] == [
+        "check line_sale of line: all rows before the changes",
+        "check sale_pk of sale: all rows before the changes",
+        "check sale_pk of sale: the inserted keys",
+    ]
+
+
+def test_what_is_known_to_hold_is_not_checked_again(request: pytest.FixtureRequest) -> None:
+    found = replace(view("cal_toy_sales"), declared=DECLARED)
+    verified = frozenset({Reliance("line", "line_sale"), Reliance("sale", "sale_pk")})
+    both = plan_refresh(
+        found,
+        {"sale": frozenset({State.INSERTED, State.DELETED}), "line": frozenset({State.ADDED})},
+        None,
+        verified,
+    )
+    assert [step.title for step in both.steps if isinstance(step, CheckConstraint)] == [
+        "check line_sale of line: new rows have a parent",
+        "check line_sale of line: deleted parents have no children",
+        "check sale_pk of sale: the inserted keys",
+    ]
+    checks = [f"{step.title}\n{step.sql}" for step in both.steps if isinstance(step, CheckConstraint)]
+    check_golden(request, "\n\n".join(checks), ".txt")
+
+
+def test_a_constraint_that_is_trusted_is_not_checked_and_named() -> None:
+    line = DECLARED["line"]
+    relied = replace(line, foreign_keys=tuple(replace(each, rely=True) for each in line.foreign_keys))
+    sale = replace(DECLARED["sale"], keys=(UniqueKey(("sale_id",), "sale_pk", rely=True),))
+    found = replace(view("cal_toy_sales"), declared={**DECLARED, "line": relied, "sale": sale})
+    new_sales = plan(found, sale=frozenset({State.INSERTED}))
+    assert not new_sales.steps, "new sales without lines change nothing, and cost nothing"
+    assert new_sales.reason == "sale changed; line_sale, sale_pk trusted without a check (RELY)"
 
 
 def test_nothing_is_left_out_without_the_keys() -> None:

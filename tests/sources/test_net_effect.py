@@ -46,7 +46,22 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
 )  # fmt: skip
 def test_by_key(events: list[Any], expected: dict[State, list[Any]]) -> None:
     found = net_by_key(feed_of(*events), ["k"])
+    assert found is not None
     assert {state: rows(table) for state, table in found.items() if table.num_rows} == expected
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [(1, "a", "insert", 1), (1, "b", "insert", 2)],
+        [(1, "a", "insert", 1), (1, "b", "delete", 2)],
+        [(1, "a", "delete", 1), (1, "b", "delete", 1)],
+        [(1, "a", "delete", 1), (1, "b", "delete", 2)],
+        [(1, "a", "insert", 1), (1, "b", "insert", 1)],
+    ],
+)
+def test_a_key_that_was_not_unique_all_the_time(events: list[Any]) -> None:
+    assert net_by_key(feed_of(*events), ["k"]) is None
 
 
 def test_both_agree_with_a_replay() -> None:
@@ -73,6 +88,7 @@ def test_both_agree_with_a_replay() -> None:
         generator.shuffle(events)
         feed = feed_of(*events)
         by_key = net_by_key(feed, ["k"])
+        assert by_key is not None
         assert set(rows(by_key[State.DELETED])) == {(k, v) for k, v in old.items() if k not in now}
         assert set(rows(by_key[State.INSERTED])) == {(k, v) for k, v in now.items() if k not in old}
         changed = {k for k in old if k in now and old[k] != now[k]}

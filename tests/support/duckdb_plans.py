@@ -12,6 +12,7 @@ import duckdb
 from viewkeeper.generated_names import COPY_NUMBER
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
+    CheckConstraint,
     Derive,
     LoadRows,
     MaintenancePlan,
@@ -27,7 +28,12 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 def to_duckdb(spark_sql: str) -> str:
-    return parse_sql(spark_sql).sql(dialect="duckdb").replace("LEFT SEMI JOIN", "SEMI JOIN")
+    return (
+        parse_sql(spark_sql)
+        .sql(dialect="duckdb")
+        .replace("LEFT SEMI JOIN", "SEMI JOIN")
+        .replace("LEFT ANTI JOIN", "ANTI JOIN")
+    )
 
 
 def quoted(name: str) -> str:
@@ -71,7 +77,12 @@ class TableState:
         if state is State.BETWEEN:
             kept = Counter(self.old) - Counter(self.parts()[State.DELETED] + self.parts()[State.OLD_UPDATED])
             return list(kept.elements())
-        return self.parts()[state]
+        parts = self.parts()
+        if state in parts:
+            return parts[state]
+        if state is State.ADDED:
+            return parts[State.INSERTED] + parts[State.NEW_UPDATED]
+        return parts[State.DELETED] + parts[State.OLD_UPDATED]
 
 
 @dataclass
@@ -81,6 +92,7 @@ class DuckDbRun:
     view: ViewDefinition
     rows: list[Row] = field(default_factory=list)
     change_set: list[Row] = field(default_factory=list)
+    violations: list[Row] = field(default_factory=list)
 
     def run(self, plan: MaintenancePlan) -> None:
         stored = [*self.view.stored, Column(COPY_NUMBER, parse_type("INT"))]
@@ -92,6 +104,8 @@ class DuckDbRun:
                     self.database.execute(
                         f"CREATE OR REPLACE TEMP TABLE {quoted(step.relation)} AS {to_duckdb(step.sql)}"
                     )
+                case CheckConstraint():
+                    self.violations += self.database.execute(to_duckdb(step.sql)).fetchall()
                 case LoadRows():
                     self.rows = self.database.execute(to_duckdb(step.sql)).fetchall()
                 case WriteChangeSet():

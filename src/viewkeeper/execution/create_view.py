@@ -79,6 +79,7 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
         settings,
         comment=statement.comment,
         hidden=definition.hidden,
+        goes_on_after_violation=statement.goes_on_after_violation,
     )
     if existing is not None:
         check_readers(catalogue, view)

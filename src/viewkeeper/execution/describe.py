@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.errors import UnknownNameError
+from viewkeeper.execution.constraints import reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
 from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
-from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_first_load, plan_refresh
+from viewkeeper.maintenance.build_plan import (
+    ANY_CHANGE,
+    ANY_KEYED_CHANGE,
+    parents_of,
+    plan_first_load,
+    plan_refresh,
+)
 from viewkeeper.maintenance.explain import explain_plan
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName, did_you_mean
@@ -179,7 +187,9 @@ def describe_history(workspace: Workspace, name: QualifiedName) -> TableReport:
 
 def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
-    return _explain(definition_of(view_named(catalogue, name), catalogue))
+    definition = definition_of(view_named(catalogue, name), catalogue)
+    declared = reliable_declarations(workspace, catalogue, definition)
+    return _explain(replace(definition, declared=declared))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -209,7 +219,11 @@ def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
 def _explain(view: ViewDefinition) -> ExplainReport:
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
-    plan = plan_refresh(view, {found.object_id: ANY_CHANGE for found in view.query.inputs})
+    parents = parents_of(view)
+    kinds = {
+        i.object_id: ANY_KEYED_CHANGE if i.object_id in parents else ANY_CHANGE for i in view.query.inputs
+    }
+    plan = plan_refresh(view, kinds)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,14 +21,14 @@ from viewkeeper.errors import (
     TakenOverError,
     ViewkeeperError,
 )
-from viewkeeper.execution.input_changes import EpochChanges, InputChanges
+from viewkeeper.execution.input_changes import EpochChanges
 from viewkeeper.execution.progress import Event, Moment
+from viewkeeper.execution.refresh_view import ViewRefresh
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
-from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.vacuum import remove_folder
-from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.maintenance.build_plan import plan_refresh, unchanged_reason, why_recomputed
-from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.maintenance.build_plan import unchanged_reason
+from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, epoch_marker
 from viewkeeper.sql.rendering import delta_table
@@ -224,10 +224,12 @@ def _refresh_view(
         if broken:
             raise RefreshConflictError(f"{broken[0]}, which {view.name} reads, could not be refreshed.")
         changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
-        version = published.version
+        version, verified = published.version, published.verified
         _prepare_target(workspace, view, claim)
         if changed or full:
-            run, plan = _run_plan(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
+            refresh = ViewRefresh(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
+            run, plan = refresh.run()
+            verified = tuple((each.object_id, each.constraint) for each in sorted(plan.relies_on))
             version = _committed_version(workspace, view, claim)
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
@@ -235,7 +237,7 @@ def _refresh_view(
             )  # fmt: skip
         entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
         workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
-        return _Outcome(entry, Publication(claim.epoch, version, inputs, sources, now()))
+        return _Outcome(entry, Publication(claim.epoch, version, inputs, sources, now(), verified))
     except EnvironmentProblem:
         raise
     except ViewkeeperError as error:
@@ -245,62 +247,6 @@ def _refresh_view(
             error=error.message, seconds=seconds, finished_at=now(), sources=dict(published.sources),
         )  # fmt: skip
         return _Outcome(failure, None, error.exit_code)
-
-
-def _run_plan(
-    workspace: Workspace,
-    catalogue: Catalogue,
-    claim: Claim,
-    view: ViewRecord,
-    inputs: dict[str, int],
-    changed: Sequence[str],
-    epoch_changes: EpochChanges,
-    full: bool,
-) -> tuple[PlanRun, MaintenancePlan]:
-    definition = definition_of(view, catalogue)
-    consumed = catalogue.published[view.id].inputs
-    changes: dict[str, InputChanges] = {}
-    why_not = "REFRESH … FULL was asked for" if full else why_recomputed(definition)
-    why_not = why_not or _history_broken(workspace, catalogue, changed, consumed, inputs)
-    if why_not is None:
-        changes = {i: epoch_changes.of(i, consumed[i], inputs[i]) for i in changed}
-    kinds = {i: changes[i].kinds if i in changes else frozenset() for i in changed}
-    plan = plan_refresh(definition, kinds, why_not)
-    stored = Event(Moment.CHANGE_SET_STORED, claim.epoch, str(view.name))
-    run = PlanRun(
-        workspace,
-        catalogue,
-        view,
-        claim.epoch,
-        inputs,
-        claim.bases[view.id],
-        changes,
-        consumed,
-        lambda: workspace.listener(stored),
-    )
-    run.run(plan)
-    return run, plan
-
-
-def _history_broken(
-    workspace: Workspace,
-    catalogue: Catalogue,
-    changed: Sequence[str],
-    consumed: Mapping[str, int],
-    inputs: Mapping[str, int],
-) -> str | None:
-    """Why the changes of an input since its consumed version are not its feed or its change sets."""
-    for input_id in changed:
-        record = catalogue.object(input_id)
-        before = consumed.get(input_id, -1)
-        if before < 0 or before > inputs[input_id]:
-            return f"{record.name} was replaced"
-        if isinstance(record, ViewRecord):
-            commits = workspace.log.commits_after(workspace.data_address(record), before)
-            within = [c for c in commits if c.version <= inputs[input_id] and c.changes_rows]
-            if any(c.epoch is None or c.operation == "RESTORE" for c in within):
-                return f"the table of {record.name} was put back to an earlier epoch"
-    return None
 
 
 def _input_changed(

@@ -21,7 +21,7 @@ from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, DELETED, SIGN
 from viewkeeper.maintenance.net_changes import net_rows, part_of, signed_feed
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sources.arrow_types import in_arrow_types
-from viewkeeper.sources.net_effect import feed_signs, net_bag, net_by_key
+from viewkeeper.sources.net_effect import CHANGE_TYPE, COMMIT_VERSION, feed_signs, net_bag, net_by_key
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
@@ -55,8 +55,7 @@ class InputChanges:
 
     def frame(self, session: Any, state: State) -> Any:
         """A part as a frame of the session; REMOVED and ADDED take in all removals and additions."""
-        names = _COMPOSED.get(state, (state,))
-        chosen = [self.parts[name] for name in names if name in self.parts]
+        chosen = self._chosen(state)
         if all(isinstance(part, pa.Table) for part in chosen):
             table = pa.concat_tables(chosen) if chosen else in_arrow_types(pa.table({}), self.columns)
             return session.createDataFrame(table, schema=schema_text(self.columns))
@@ -64,10 +63,14 @@ class InputChanges:
 
     def values(self, state: State, name: str) -> list[Any] | None:
         """The distinct values of a column in a part, without NULL; None if they are not at hand."""
-        part = self.parts.get(state)
-        if not isinstance(part, pa.Table):
+        chosen = self._chosen(state)
+        if not all(isinstance(part, pa.Table) for part in chosen):
             return None
-        return [value for value in part.column(name).unique().to_pylist() if value is not None]
+        found = {value for part in chosen for value in part.column(name).unique().to_pylist()}
+        return [value for value in found if value is not None]
+
+    def _chosen(self, state: State) -> list[Any]:
+        return [self.parts[name] for name in _COMPOSED.get(state, (state,)) if name in self.parts]
 
 
 _COMPOSED = {
@@ -92,12 +95,13 @@ class EpochChanges:
 
     workspace: Workspace
     catalogue: Catalogue
-    _known: dict[tuple[str, int, int], InputChanges] = field(default_factory=dict)
+    _known: dict[tuple[str, int, int, tuple[str, ...]], InputChanges] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def of(self, input_id: str, consumed: int, version: int) -> InputChanges:
-        asked = (input_id, consumed, version)
+    def of(self, input_id: str, consumed: int, version: int, key: tuple[str, ...] = ()) -> InputChanges:
+        """The net changes, by key where one is given and holds, else as a signed bag."""
+        asked = (input_id, consumed, version, key)
         if asked not in self._known:
             record = self.catalogue.object(input_id)
             if isinstance(record, ViewRecord):
@@ -110,7 +114,7 @@ class EpochChanges:
                         self._spark_feed(address, consumed, version, record.columns), record.columns
                     )
                     if feed is None
-                    else _from_feed(feed, record.columns, ())
+                    else _from_feed(feed, record.columns, key)
                 )
             self._known[asked] = found
         return self._known[asked]
@@ -171,13 +175,14 @@ class EpochChanges:
 
 def _from_feed(feed: pa.Table, columns: tuple[Column, ...], key: tuple[str, ...]) -> InputChanges:
     rows = in_arrow_types(feed, columns)
+    parts = None
     if key:
         tagged = rows
-        for name in ("_change_type", "_commit_version"):
+        for name in (CHANGE_TYPE, COMMIT_VERSION):
             tagged = tagged.append_column(name, feed.column(name))
         parts = net_by_key(tagged, key)
-    else:
-        parts = net_bag(rows, feed_signs(feed))
+    if parts is None:
+        key, parts = (), net_bag(rows, feed_signs(feed))
     return InputChanges(columns, {state: table for state, table in parts.items() if table.num_rows}, key)
 
 

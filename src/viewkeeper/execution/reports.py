@@ -89,6 +89,44 @@ class VerifyReport:
 
 
 @dataclass(frozen=True)
+class ConstraintCheck:
+    """One constraint: how many values violate it, with some of them."""
+
+    name: str
+    constraint: str
+    violations: int
+    examples: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class TableVerifyReport:
+    """Whether the declared constraints of a table hold at a version."""
+
+    table: str
+    version: int
+    checks: tuple[ConstraintCheck, ...]
+    seconds: float = 0.0
+
+    @property
+    def valid(self) -> bool:
+        return not any(check.violations for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"valid": self.valid, **asdict(self)}
+
+    def __str__(self) -> str:
+        if not self.checks:
+            return f"{self.table} has no declared keys."
+        verdict = "holds" if self.valid else "VIOLATES"
+        lines = [f"{self.table} at version {self.version} {verdict} its constraints ({self.seconds:.2f} s)"]
+        for check in self.checks:
+            result = f"violated by {check.violations} values" if check.violations else "holds"
+            lines.append(f"  {check.name}, {check.constraint}: {result}")
+            lines += [f"    {row}" for row in check.examples]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class StatementReport:
     """What a statement without rows did: one sentence, and details for programs."""
 

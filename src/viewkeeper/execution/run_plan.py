@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from typing_extensions import assert_never
 
-from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
+from viewkeeper.errors import ConcurrencyProblem, ConstraintViolatedError, CorruptWarehouseError
 from viewkeeper.execution.apply import (
     OwnTable,
     Way,
@@ -28,11 +28,13 @@ from viewkeeper.generated_names import (
     CHANGE_KIND,
     DELETED,
     INSERTED,
+    SIGNED_COUNT,
     change_set_application,
     view_application,
 )
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
+    CheckConstraint,
     Derive,
     LoadRows,
     MaintenancePlan,
@@ -66,6 +68,7 @@ from viewkeeper.storage.records import ViewRecord
 from viewkeeper.storage.view_tables import changes_properties, column_mapping, rows_properties
 
 _TRIES = 10
+_EXAMPLES = 5
 
 MOST_DRIVER_ROWS = 100_000
 """Change sets of up to this many rows pass through the driver."""
@@ -134,6 +137,8 @@ class PlanRun:
 
     def _input_rows(self, session: Any, read: Read) -> Any:
         """A table or view in one state, as far as a limit lets it through."""
+        if read.state is State.BETWEEN:
+            return self._rows_between(session, read)
         record = self.catalogue.object(read.object_id)
         version = (self.consumed if read.state is State.OLD else self.new_versions)[read.object_id]
         limit = read.limit
@@ -152,6 +157,12 @@ class PlanRun:
         frame = session.read.schema(schema_text(record.columns)).parquet(*files)
         return frame if condition is None else frame.where(condition.sql(dialect="spark"))
 
+    def _rows_between(self, session: Any, read: Read) -> Any:
+        """A table before the changes without the rows that were deleted or updated: the new rows without the new."""
+        changes = self.changes[read.object_id]
+        rows = self._input_rows(session, replace(read, state=State.NEW))
+        return rows.join(changes.frame(session, State.ADDED), list(changes.key), "left_anti")
+
     def _own_table(self) -> OwnTable | None:
         if not self._writes_itself or self.old_version is None:
             return None
@@ -167,6 +178,8 @@ class PlanRun:
                     frame = self._computed_once(session, frame)
                 frame.createOrReplaceTempView(quote(step.relation))
                 registered.append(step.relation)
+            case CheckConstraint():
+                self._check(session, step)
             case LoadRows():
                 self._load(session, step)
             case WriteChangeSet():
@@ -175,6 +188,20 @@ class PlanRun:
                 self._apply(session, step, registered)
             case _:
                 assert_never(step)
+
+    def _check(self, session: Any, step: CheckConstraint) -> None:
+        found = session.sql(step.sql).limit(_EXAMPLES).collect()
+        if found:
+            rows = "; ".join(
+                ", ".join(f"{k} = {v}" for k, v in row.asDict().items() if k != SIGNED_COUNT) for row in found
+            )
+            raise ConstraintViolatedError(
+                f"{step.table} violates {step.constraint} ({step.what}), on which {self.view.name} relies: {rows}.",
+                f"repair the rows, or ALTER TABLE {step.table} DROP CONSTRAINT {step.constraint}; "
+                f"VERIFY TABLE {step.table} shows what is wrong.",
+                str(step.table),
+                step.constraint,
+            )
 
     def _computed_once(self, session: Any, frame: Any) -> Any:
         """What several steps read: in the driver if it is small, else kept by Spark."""

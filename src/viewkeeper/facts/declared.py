@@ -13,6 +13,8 @@ class UniqueKey:
 
     columns: tuple[str, ...]
     name: str
+    rely: bool = False
+    """Declared RELY: trusted without a check."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class TotalForeignKey:
     parent_id: str
     parent_columns: tuple[str, ...]
     name: str
+    rely: bool = False
 
 
 @dataclass(frozen=True)

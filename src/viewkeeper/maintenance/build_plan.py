@@ -6,17 +6,21 @@ from collections.abc import Sequence
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Group, Project
+from viewkeeper.facts.declared import Reliance
+from viewkeeper.facts.foreign_keys import parent_joins
 from viewkeeper.maintenance.differential.group_view import group_steps
 from viewkeeper.maintenance.differential.join_view import join_steps
 from viewkeeper.maintenance.differential.terms import Kinds
 from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
+from viewkeeper.maintenance.reliance_checks import checks_for, trusted
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import RefreshPolicy
 
 ANY_CHANGE = frozenset({State.REMOVED, State.ADDED})
+ANY_KEYED_CHANGE = frozenset({State.DELETED, State.INSERTED, State.OLD_UPDATED, State.NEW_UPDATED})
 
 
 def unchanged_reason() -> str:
@@ -39,8 +43,17 @@ def _is_updated(view: ViewDefinition) -> bool:
     return any(each.name == ROWS for each in view.hidden)
 
 
-def plan_refresh(view: ViewDefinition, kinds: Kinds, why_not: str | None = None) -> MaintenancePlan:
-    """The plan for a refresh after these changes; `why_not` is what speaks against an incremental one now."""
+def plan_refresh(
+    view: ViewDefinition,
+    kinds: Kinds,
+    why_not: str | None = None,
+    verified: frozenset[Reliance] = frozenset(),
+) -> MaintenancePlan:
+    """The plan for a refresh after these changes.
+
+    `why_not` is what speaks against a differential one now, `verified` the constraints that are known to hold before
+    the changes.
+    """
     changed = ", ".join(str(name) for name in _changed(view, kinds))
     reason = why_recomputed(view) or why_not
     if reason is not None:
@@ -48,14 +61,35 @@ def plan_refresh(view: ViewDefinition, kinds: Kinds, why_not: str | None = None)
     query = view.algebra
     assert isinstance(query, Project)
     walk, steps = (group_steps if isinstance(query.source, Group) else join_steps)(view, query, kinds)
+    relies_on = walk.relies_on(view.declared)
     return MaintenancePlan(
         view.name,
         Strategy.DIFFERENTIAL,
-        f"{changed} changed",
-        steps,
+        f"{changed} changed{_trust(view, relies_on)}",
+        (*checks_for(view, relies_on, kinds, verified), *steps),
         tuple(f"{each.what} cannot reach the view: {each.reason}" for each in walk.dropped),
-        frozenset(each.relies_on for each in walk.dropped),
+        relies_on,
     )
+
+
+def _trust(view: ViewDefinition, relies_on: frozenset[Reliance]) -> str:
+    names = trusted(view, relies_on)
+    return f"; {', '.join(names)} trusted without a check (RELY)" if names else ""
+
+
+def child_parent_pairs(view: ViewDefinition) -> frozenset[tuple[str, str]]:
+    """The ids of tables that the query joins along a foreign key: child and parent."""
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra):
+        return frozenset()
+    join = query.source.source if isinstance(query.source, Group) else query.source
+    return frozenset(
+        (found.child_id, found.foreign_key.parent_id) for found in parent_joins(join, view.declared)
+    )
+
+
+def parents_of(view: ViewDefinition) -> frozenset[str]:
+    return frozenset(parent for _, parent in child_parent_pairs(view))
 
 
 def _changed(view: ViewDefinition, kinds: Kinds) -> Sequence[QualifiedName]:

@@ -100,6 +100,21 @@ class Derive:
 
 
 @dataclass(frozen=True)
+class CheckConstraint:
+    """Look for rows that violate a constraint on which later steps rely. `sql` gives the violating values."""
+
+    table: QualifiedName
+    constraint: str
+    what: str
+    sql: str
+    reads: tuple[Read, ...]
+
+    @property
+    def title(self) -> str:
+        return f"check {self.constraint} of {self.table}: {self.what}"
+
+
+@dataclass(frozen=True)
 class LoadRows:
     """Write the rows of a new view."""
 
@@ -131,7 +146,7 @@ class ApplyChangeSet:
     title = "apply the change set"
 
 
-Step: TypeAlias = Derive | LoadRows | WriteChangeSet | ApplyChangeSet
+Step: TypeAlias = Derive | CheckConstraint | LoadRows | WriteChangeSet | ApplyChangeSet
 
 
 @dataclass(frozen=True)

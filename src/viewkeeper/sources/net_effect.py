@@ -1,8 +1,9 @@
 """The net effect of a change feed: what remains when everything that was undone is left out.
 
 By key, a row has an old image if the first that happened to it was a removal, and a new image if the last was an
-addition. With both it was updated, unless they are the same; with none it came and went. Without a key, equal
-rows that came and went cancel each other out.
+addition. With both it was updated, unless they are the same; with none it came and went. That holds only if no two
+rows had the same key at any time; a feed in which a key was added twice, or another image removed than was there,
+has no net effect by key. Without a key, equal rows that came and went cancel each other out.
 """
 
 from __future__ import annotations
@@ -24,48 +25,48 @@ REMOVALS = ("delete", "update_preimage")
 
 @dataclass
 class _Life:
-    """What happened to one key: the rows of the feed with its first removal and its last addition."""
+    """What happened to one key, event by event: its images before and after, as rows of the feed."""
 
-    first: int | None = None
-    last: int | None = None
-    removed_at: int | None = None
-    removed: int = -1
-    added_at: int | None = None
-    added: int = -1
+    old: int | None = None
+    new: int | None = None
+    is_known: bool = False
 
-    def hear(self, row: int, version: int, is_removal: bool) -> None:
-        self.first = version if self.first is None else min(self.first, version)
-        self.last = version if self.last is None else max(self.last, version)
-        if is_removal and (self.removed_at is None or version < self.removed_at):
-            self.removed_at, self.removed = version, row
-        if not is_removal and (self.added_at is None or version > self.added_at):
-            self.added_at, self.added = version, row
+    def remove(self, row: int, images: Sequence[Hashable]) -> bool:
+        """False if the row that is there has another image, or there is none."""
+        if self.is_known:
+            was_there = self.new is not None and images[self.new] == images[row]
+            self.new = None
+            return was_there
+        self.old, self.is_known = row, True
+        return True
 
-    @property
-    def old(self) -> int | None:
-        return self.removed if self.removed_at is not None and self.removed_at == self.first else None
-
-    @property
-    def new(self) -> int | None:
-        return self.added if self.added_at is not None and self.added_at == self.last else None
+    def add(self, row: int) -> bool:
+        """False if there is a row with this key already."""
+        was_free = self.new is None
+        self.new, self.is_known = row, True
+        return was_free
 
 
-def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table]:
-    """Deletions, insertions, and updates with both images."""
-    lives: dict[Hashable, _Life] = {}
-    keys = frozen_rows(feed.select(list(key)))
-    versions = feed.column(COMMIT_VERSION).to_pylist()
-    removals = [kind in REMOVALS for kind in feed.column(CHANGE_TYPE).to_pylist()]
-    for row, (values, version, is_removal) in enumerate(zip(keys, versions, removals, strict=True)):
-        lives.setdefault(values, _Life()).hear(row, version, is_removal)
+def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | None:
+    """Deletions, insertions, and updates with both images; None if the key was not unique all the time."""
     data = feed.drop_columns(
         [name for name in feed.column_names if name.startswith(("_change_", "_commit_"))]
     )
+    images, keys = frozen_rows(data), frozen_rows(feed.select(list(key)))
+    versions = feed.column(COMMIT_VERSION).to_pylist()
+    removals = [kind in REMOVALS for kind in feed.column(CHANGE_TYPE).to_pylist()]
+    lives: dict[Hashable, _Life] = {}
+    heard: set[Hashable] = set()
+    for row in sorted(range(feed.num_rows), key=lambda at: (versions[at], not removals[at])):
+        event = (keys[row], versions[row], removals[row], images[row])
+        if event in heard:
+            continue  # a MERGE may report the same deletion twice
+        heard.add(event)
+        life = lives.setdefault(keys[row], _Life())
+        if not (life.remove(row, images) if removals[row] else life.add(row)):
+            return None
     pairs = [(life.old, life.new) for life in lives.values()]
-    updates = [(old, new) for old, new in pairs if old is not None and new is not None]
-    before = frozen_rows(rows_at(data, [old for old, _ in updates]))
-    after = frozen_rows(rows_at(data, [new for _, new in updates]))
-    changed = [pair for pair, old, new in zip(updates, before, after, strict=True) if old != new]
+    changed = [(o, n) for o, n in pairs if o is not None and n is not None and images[o] != images[n]]
     return {
         State.DELETED: rows_at(data, [old for old, new in pairs if old is not None and new is None]),
         State.INSERTED: rows_at(data, [new for old, new in pairs if new is not None and old is None]),

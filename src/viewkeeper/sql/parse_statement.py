@@ -32,6 +32,7 @@ from viewkeeper.sql.statements import (
     Show,
     Statement,
     VacuumWarehouse,
+    VerifyTable,
     VerifyView,
 )
 from viewkeeper.sql.token_reader import TokenReader
@@ -119,12 +120,15 @@ def _read_create_table(reader: TokenReader, or_replace: bool) -> CreateTable:
 def _read_create_view(reader: TokenReader, or_replace: bool) -> CreateView:
     if_not_exists = reader.take("IF", "NOT", "EXISTS")
     name = reader.name("the view's name")
-    policy, comment = RefreshPolicy.AUTO, None
+    policy, comment, goes_on = RefreshPolicy.AUTO, None, False
     while not reader.take("AS"):
         if reader.take("REFRESH"):
             policy = _read_policy(reader)
         elif reader.take("COMMENT"):
             comment = reader.string("the comment")
+        elif reader.take("ON", "VIOLATION"):
+            reader.expect("RECOMPUTE")
+            goes_on = True
         elif reader.sees("SELF", "MAINTAINED"):
             raise UnsupportedError(
                 "SELF MAINTAINED views come in a later version.",
@@ -133,7 +137,7 @@ def _read_create_view(reader: TokenReader, or_replace: bool) -> CreateView:
             )
         else:
             raise reader.error("AS and the view's query are expected here.")
-    return CreateView(name, reader.rest(), policy, comment, or_replace, if_not_exists)
+    return CreateView(name, reader.rest(), policy, comment, or_replace, if_not_exists, goes_on)
 
 
 def _read_policy(reader: TokenReader) -> RefreshPolicy:
@@ -229,7 +233,9 @@ def _read_explain(reader: TokenReader) -> Statement:
     )
 
 
-def _read_verify(reader: TokenReader) -> VerifyView:
+def _read_verify(reader: TokenReader) -> VerifyView | VerifyTable:
+    if reader.take("TABLE"):
+        return VerifyTable(reader.name("the table's name"))
     reader.expect("MATERIALIZED", "VIEW")
     return VerifyView(reader.name("the view's name"))
 

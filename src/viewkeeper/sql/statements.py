@@ -114,6 +114,7 @@ class CreateView:
     comment: str | None = None
     or_replace: bool = False
     if_not_exists: bool = False
+    goes_on_after_violation: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,13 @@ class ExplainCreate:
 
 @dataclass(frozen=True)
 class VerifyView:
+    name: QualifiedName
+
+
+@dataclass(frozen=True)
+class VerifyTable:
+    """Check the declared constraints of a table over all its rows."""
+
     name: QualifiedName
 
 
@@ -204,6 +212,7 @@ Statement: TypeAlias = (
     | ExplainView
     | ExplainCreate
     | VerifyView
+    | VerifyTable
     | RestoreView
     | Show
     | Describe

@@ -41,6 +41,7 @@ class TableRecord:
     """A base table. `location` is a folder of the warehouse, or a full address where `attached`.
 
     `delta_id` is the identity of an attached Delta table: another table at the same address is noticed.
+    `distrusted` names constraints that were found violated.
     """
 
     id: str
@@ -55,6 +56,7 @@ class TableRecord:
     catalogue_name: str | None = None
     comment: str | None = None
     delta_id: str | None = None
+    distrusted: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         return {
@@ -66,6 +68,7 @@ class TableRecord:
             "attached": self.attached,
             "catalogue_name": self.catalogue_name,
             "delta_id": self.delta_id,
+            "distrusted": self.distrusted,
         }
 
     @staticmethod
@@ -88,6 +91,7 @@ class TableRecord:
             value["catalogue_name"],
             value["comment"],
             value["delta_id"],
+            tuple(value["distrusted"]),
         )
 
 
@@ -111,6 +115,7 @@ class ViewRecord:
     layout_version: int = LAYOUT_VERSION
     comment: str | None = None
     hidden: tuple[Column, ...] = ()
+    goes_on_after_violation: bool = False
 
     @property
     def input_ids(self) -> tuple[str, ...]:
@@ -125,6 +130,7 @@ class ViewRecord:
             "settings": dict(self.settings),
             "layout_version": self.layout_version,
             "hidden": _columns_to_json(self.hidden),
+            "goes_on_after_violation": self.goes_on_after_violation,
         }
 
     @staticmethod
@@ -141,6 +147,7 @@ class ViewRecord:
             value["layout_version"],
             value["comment"],
             _columns(value["hidden"]),
+            value["goes_on_after_violation"],
         )
 
 
@@ -170,7 +177,7 @@ class Publication:
     """What readers of a view see: the epoch, the version of its table, and what it was made from.
 
     `inputs` are the versions of the tables and views the query names, `sources` those of all base tables
-    below, through other views too.
+    below, through other views too; `verified` are constraints, by table and name, that hold at these versions.
     """
 
     epoch: int
@@ -178,13 +185,14 @@ class Publication:
     inputs: Mapping[str, int]
     sources: Mapping[str, int]
     published_at: str
+    verified: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> Json:
         return {**vars(self), "inputs": dict(self.inputs), "sources": dict(self.sources)}
 
     @staticmethod
     def from_json(value: Json) -> Publication:
-        return Publication(**value)
+        return Publication(**{**value, "verified": tuple((table, name) for table, name in value["verified"])})
 
 
 @dataclass(frozen=True)

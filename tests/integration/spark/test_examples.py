@@ -34,7 +34,7 @@ def test_the_sql_of_the_readme_gives_the_result_it_shows(warehouse: Warehouse) -
     assert script is not None
     *_, report, frame = warehouse.run_script(script[1])
     assert [(v.name, v.strategy, v.inserted, v.deleted) for v in report.views] == [
-        ("revenue", "recompute", 1, 1)
+        ("revenue", "differential", 1, 1)
     ]
     assert report.views[0].reason in readme
     assert [tuple(row) for row in frame.collect()] == [

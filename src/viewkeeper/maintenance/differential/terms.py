@@ -49,12 +49,23 @@ class Dropped:
     what: str
     reason: str
     relies_on: Reliance
+    parent_id: str
 
 
 @dataclass(frozen=True)
 class Walk:
     moves: tuple[Move, ...]
     dropped: tuple[Dropped, ...]
+
+    def relies_on(self, declared: Declarations) -> frozenset[Reliance]:
+        """What must hold for the dropped moves: their foreign keys, and the keys of the parents, by which a new row
+        is told from a changed one."""
+        keys = {
+            Reliance(move.parent_id, key.name)
+            for move in self.dropped
+            for key in declared[move.parent_id].keys[:1]
+        }
+        return frozenset(keys | {move.relies_on for move in self.dropped})
 
 
 def plan_walk(join: InnerJoin, kinds: Kinds, declared: Declarations) -> Walk:
@@ -143,6 +154,7 @@ def _dropped(scan: Scan, part: State, fact: ParentJoin, join: InnerJoin) -> Drop
         f"rows {happening} {scan.alias}",
         f"no row of {child.alias} that {left} has such a {scan.alias}: foreign key {fact.foreign_key.name}",
         fact.reliance,
+        scan.input.object_id,
     )
 
 

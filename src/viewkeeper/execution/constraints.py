@@ -1,0 +1,80 @@
+"""Which declared constraints a refresh may rely on, and what becomes of those that turn out violated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from viewkeeper.errors import ConstraintViolatedError
+from viewkeeper.execution.verify_table import verify_table
+from viewkeeper.execution.workspace import Workspace
+from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.maintenance.build_plan import child_parent_pairs
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.records import TableRecord
+
+RELIED_ROWS = 1_000_000
+"""Below this many rows of the child a term that a foreign key makes empty costs less than the checks."""
+
+
+def declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declarations:
+    """The constraints of the view's tables that may be relied on: over NOT NULL columns, and not distrusted."""
+    found = {}
+    for each in definition.query.inputs:
+        record = catalogue.object(each.object_id)
+        if isinstance(record, TableRecord):
+            found[record.id] = _declared(record)
+    return found
+
+
+def reliable_declarations(
+    workspace: Workspace, catalogue: Catalogue, definition: ViewDefinition
+) -> Declarations:
+    """The same, as far as relying on them pays: only foreign keys of large tables."""
+    declared = dict(declarations(catalogue, definition))
+    children = {child for child, _ in child_parent_pairs(replace(definition, declared=declared))}
+    for child in children:
+        if workspace.log.row_count(workspace.data_address(catalogue.tables[child])) < RELIED_ROWS:
+            declared[child] = replace(declared[child], foreign_keys=())
+    return declared if any(found.foreign_keys for found in declared.values()) else {}
+
+
+def _declared(table: TableRecord) -> Declared:
+    never_null = {column.name.lower() for column in table.columns if not column.nullable}
+    keys = tuple(
+        UniqueKey(key.columns, key.name or "", key.rely)
+        for key in sorted(table.keys, key=lambda key: not key.primary)
+        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
+    )
+    foreign_keys = tuple(
+        TotalForeignKey(key.columns, key.parent_id, key.parent_columns, key.name, key.rely)
+        for key in table.foreign_keys
+        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
+    )
+    return Declared(keys, foreign_keys)
+
+
+def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:
+    """Whether a violated constraint holds at the newest versions: then only the pinned ones do not fit together."""
+    table = next(t for t in catalogue.tables.values() if str(t.name) == violation.table)
+    report = verify_table(workspace, catalogue, table, violation.constraint)
+    return report.valid
+
+
+def distrust(workspace: Workspace, violation: ConstraintViolatedError) -> None:
+    def step(catalogue: Catalogue) -> Catalogue:
+        for table in catalogue.tables.values():
+            if str(table.name) == violation.table and violation.constraint not in table.distrusted:
+                return catalogue.with_table(
+                    replace(table, distrusted=(*table.distrusted, violation.constraint))
+                )
+        return catalogue
+
+    workspace.state.change(step)
+
+
+def trust_again(workspace: Workspace, table: TableRecord) -> None:
+    """After VERIFY TABLE has passed."""
+    workspace.state.change(
+        lambda catalogue: catalogue.with_table(replace(catalogue.tables[table.id], distrusted=()))
+    )
