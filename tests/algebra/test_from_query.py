@@ -68,6 +68,10 @@ def test_distinct_is_a_group() -> None:
         ("SELECT current_date() AS d FROM orders", "current_date gives another value at another time"),
         ("SELECT customer_id, sum(amount) AS s FROM orders GROUP BY ROLLUP (customer_id)", "it uses GROUPING SETS, ROLLUP, CUBE or GROUP BY ALL"),
         ("SELECT DISTINCT sum(amount) AS s FROM orders GROUP BY customer_id", "it uses DISTINCT over groups"),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) AS p FROM orders", "it uses an aggregate that is not maintained yet"),
+        ("SELECT nvl(id, 1) AS x FROM orders", "nvl is not known to mean the same in our rendering"),
+        ("SELECT collect_list(id) AS x FROM orders GROUP BY customer_id", "it uses an aggregate that is not maintained yet"),
+        ("SELECT first(id) AS x FROM orders GROUP BY customer_id", "it uses an aggregate that is not maintained yet"),
         ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "it reads a table in a special way"),
     ],
 )  # fmt: skip
