@@ -185,7 +185,7 @@ def test_mixed_ways_agree_and_spark_goes_on(session: Any, tmp_path: Path, seed: 
     writer.save(address)
     assert by_spark(session, address) == model.bag()
     versions = {0: model.bag()}
-    for epoch in range(1, 9):
+    for epoch in range(1, 7):
         way = generator.choice(["own commit", "own commit", "overwrite", "merge"])
         changes = model.change(generator, generator.choice([1, 5, 12]))
         if not changes:
