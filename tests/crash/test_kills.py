@@ -50,7 +50,7 @@ def chain(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
 @pytest.mark.parametrize("moment", EPOCH_MOMENTS, ids=lambda moment: moment.name)
 def test_killed_at_a_named_point_with_one_view(plain: Any, server: str, moment: Moment) -> None:
     warehouse, path = plain
-    for seed in range(5):
+    for seed in range(4):
         assert assert_survives(warehouse, path, server, Kill(moment), seed), "the client was not killed"
 
 

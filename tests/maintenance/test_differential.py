@@ -163,3 +163,19 @@ def test_updates_of_a_parent_are_never_left_out() -> None:
     updated = plan(found, item=frozenset({State.OLD_UPDATED, State.NEW_UPDATED}))
     assert not updated.facts
     assert "`item_old_updated` AS `item`" in updated.steps[0].sql
+
+
+def test_a_table_that_is_read_under_two_limits_has_two_names() -> None:
+    """In a self-join the same change limits two scans of one table by different columns."""
+    thrice = view(
+        "thrice",
+        "SELECT a.line_id FROM line a, line b, line c WHERE b.sale_id = a.sale_id AND c.item_id = a.line_id",
+    )
+    found = plan(thrice, line=frozenset({State.ADDED}))
+    names = [read.relation for step in found.steps for read in step.reads]
+    assert "line_old_by_sale_id_of_line_added" in names
+    assert "line_old_by_item_id_of_line_added_line_id" in names
+    for step in found.steps:
+        assert len({read.relation for read in step.reads}) == len(set(step.reads)), (
+            "one relation, one meaning"
+        )

@@ -65,6 +65,11 @@ class Limit:
     of_column: str
     relation: str
 
+    def name(self, relation: str) -> str:
+        """What a relation is called under this limit: the same table may be read under several, in a self-join."""
+        of_column = "" if self.of_column == self.column else f"_{self.of_column}"
+        return f"{relation}_by_{self.column}_of_{self.relation}{of_column}"
+
     def __str__(self) -> str:
         return f"only where {self.column} is a {self.of_column} of {self.relation}"
 

@@ -81,7 +81,7 @@ def _foreign_key_checks(
 
 def _read(table: Input, state: State, limit: Limit | None = None) -> Read:
     plain = state_relation(table.relation, state.value)
-    relation = plain if limit is None else f"{plain}_of_{limit.relation}"
+    relation = plain if limit is None else limit.name(plain)
     return Read(relation, table.object_id, table.name, state, limit)
 
 

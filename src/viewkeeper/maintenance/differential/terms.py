@@ -218,7 +218,7 @@ def _state_read(scan: Scan, move: Move, join: InnerJoin, change: Read) -> Read:
     limit = next(_limits(scan, move, join, change), None)
     if limit is None:
         return Read(plain, scan.input.object_id, scan.input.name, state)
-    return Read(f"{plain}_of_{change.relation}", scan.input.object_id, scan.input.name, state, limit)
+    return Read(limit.name(plain), scan.input.object_id, scan.input.name, state, limit)
 
 
 def _limits(scan: Scan, move: Move, join: InnerJoin, change: Read) -> Iterator[Limit]:
