@@ -6,7 +6,6 @@ the group's output and has no qualifier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -89,12 +88,6 @@ def children(node: Node) -> tuple[Node, ...]:
             return scans
         case Group(source) | Project(source):
             return (source,)
-
-
-def walk(node: Node) -> Iterator[Node]:
-    yield node
-    for child in children(node):
-        yield from walk(child)
 
 
 def tree_text(node: Node, depth: int = 0) -> str:

@@ -46,13 +46,6 @@ class InputChanges:
     def kinds(self) -> frozenset[State]:
         return frozenset(self.parts)
 
-    @property
-    def rows(self) -> int | None:
-        """How many rows changed; None if only Spark knows."""
-        if all(isinstance(part, pa.Table) for part in self.parts.values()):
-            return sum(part.num_rows for part in self.parts.values())
-        return None
-
     def frame(self, session: Any, state: State) -> Any:
         """A part as a frame of the session; REMOVED and ADDED take in all removals and additions."""
         chosen = self._chosen(state)

@@ -36,33 +36,28 @@ def duplicate_keys(relation: str, columns: Sequence[str], primary: bool) -> str:
 
 def orphans(child: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]) -> str:
     """Values of a foreign key that no row of the parent has, with the number of children."""
-    same = [
-        exp.EQ(this=column(own, child), expression=column(other, parent))
-        for own, other in zip(columns, parent_columns, strict=True)
-    ]
-    items = [*(column(name, child) for name in columns), alias(call("COUNT", exp.Star()), SIGNED_COUNT)]
-    select = (
-        select_from(relation_named(child), items)
-        .join(relation_named(parent), on=exp.and_(*same), join_type="left anti")
-        .where(*(exp.not_(_is_null(name, child)) for name in columns))
-        .group_by(*(column(name, child) for name in columns))
-    )
-    return render(select)
+    select = _foreign_key_values(child, columns, parent, parent_columns, "left anti")
+    return render(select.where(*(exp.not_(_is_null(name, child)) for name in columns)))
 
 
 def children_of(child: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]) -> str:
     """Values of a foreign key that some row of the parent relation has, with the number of children."""
+    return render(_foreign_key_values(child, columns, parent, parent_columns, "left semi"))
+
+
+def _foreign_key_values(
+    child: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str], join: str
+) -> exp.Select:
     same = [
         exp.EQ(this=column(own, child), expression=column(other, parent))
         for own, other in zip(columns, parent_columns, strict=True)
     ]
     items = [*(column(name, child) for name in columns), alias(call("COUNT", exp.Star()), SIGNED_COUNT)]
-    select = (
+    return (
         select_from(relation_named(child), items)
-        .join(relation_named(parent), on=exp.and_(*same), join_type="left semi")
+        .join(relation_named(parent), on=exp.and_(*same), join_type=join)
         .group_by(*(column(name, child) for name in columns))
     )
-    return render(select)
 
 
 def _is_null(name: str, relation: str | None = None) -> exp.Expr:
