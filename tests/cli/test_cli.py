@@ -137,6 +137,8 @@ def test_what_needs_no_data_starts_no_jvm_and_answers_at_once(shop: str) -> None
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
         assert "when line changes: differential" in done.stdout
+        assert "scan line as line" in done.stdout
+        assert "its rows may occur more than once" in done.stdout
         assert time.monotonic() - started < 20
     loaded = subprocess.run(
         [

@@ -10,7 +10,7 @@ from tests.support.golden import check_golden
 from viewkeeper.cli.demo import VIEWS
 from viewkeeper.facts.declared import Declared, Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
-from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.plan import CheckConstraint, MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -179,3 +179,16 @@ def test_a_table_that_is_read_under_two_limits_has_two_names() -> None:
         assert len({read.relation for read in step.reads}) == len(set(step.reads)), (
             "one relation, one meaning"
         )
+
+
+def test_explain_tells_how_the_query_is_read_and_what_tells_rows_apart() -> None:
+    tickets = view("tickets", "SELECT line_id, sales_price FROM line WHERE sale_id > 1")
+    assert explain_query(tickets, DECLARED) == [
+        "the query:",
+        "  project `line`.`line_id` AS line_id, `line`.`sales_price` AS sales_price\n"
+        "    join where `line`.`sale_id` > 1\n"
+        "      scan line as line",
+        "  line_id determines every row: (line_id) is a key of line",
+        "",
+    ]
+    assert "  its rows may occur more than once" in explain_query(tickets, {})

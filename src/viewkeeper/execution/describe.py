@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from viewkeeper.errors import UnknownNameError
-from viewkeeper.execution.constraints import reliable_declarations
+from viewkeeper.execution.constraints import declarations, reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
 from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
+from viewkeeper.facts.declared import Declarations
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
     ANY_KEYED_CHANGE,
@@ -18,7 +19,7 @@ from viewkeeper.maintenance.build_plan import (
     plan_first_load,
     plan_refresh,
 )
-from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName, did_you_mean
 from viewkeeper.sql.statements import CreateView
@@ -189,7 +190,7 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
     definition = definition_of(view_named(catalogue, name), catalogue)
     declared = reliable_declarations(workspace, catalogue, definition)
-    return _explain(replace(definition, declared=declared))
+    return _explain(replace(definition, declared=declared), declarations(catalogue, definition))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -200,7 +201,7 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     view = planned_definition(statement, query)
     check_policy(view, statement.query)
     load = plan_first_load(view)
-    report = _explain(view)
+    report = _explain(view, declarations(catalogue, view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -216,7 +217,8 @@ def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     return catalogue.with_view(view)
 
 
-def _explain(view: ViewDefinition) -> ExplainReport:
+def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
+    """The plan of a refresh; `declared` is what would be known of the tables if every declared key held."""
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
     parents = parents_of(view)
@@ -225,6 +227,7 @@ def _explain(view: ViewDefinition) -> ExplainReport:
     }
     plan = plan_refresh(view, kinds)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
+    lines += explain_query(view, declared)
     lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport(
         "\n".join(lines), {"view": str(view.name), "policy": view.policy.value, "refresh": plan.to_json()}
