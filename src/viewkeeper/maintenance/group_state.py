@@ -117,8 +117,8 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
         return ()
     shown = {item.name for item in query.items}
     keys = tuple(key for key in group.keys if key.name not in shown)
-    state = state_of(group) if query.having is None else "groups come and go by HAVING"
-    if isinstance(state, str):
+    state = _kept_state(query)
+    if state is None:
         return keys
     kept: list[Item] = []
     for counted in state.counts:
@@ -128,12 +128,18 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
     return keys + tuple(item for item in kept if item.name not in shown)
 
 
-def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
-    """A sum among the stored columns to which adding and subtracting is not exact, if there is one."""
-    if not isinstance(query.source, Group):
+def _kept_state(query: Project) -> GroupState | None:
+    """The state of its groups, if they can be updated; groups that come and go by HAVING cannot."""
+    if not isinstance(query.source, Group) or query.having is not None:
         return None
     state = state_of(query.source)
-    if isinstance(state, str):
+    return None if isinstance(state, str) else state
+
+
+def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
+    """A sum among the stored columns to which adding and subtracting is not exact, if there is one."""
+    state = _kept_state(query)
+    if state is None:
         return None
     types = {each.name: each.data_type for each in stored}
     for summed in state.sums:
