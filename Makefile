@@ -11,6 +11,8 @@ READY := $(PACKAGES) $(PROJECT) $(JARS)
 
 # Passed on to pytest, for instance: make test ARGS="-k rename -x"
 ARGS ?=
+# Test processes side by side in check; each with Spark tests has a JVM of its own (about 2 GB).
+WORKERS ?= 2
 # Random cases for fuzz, and how long soak goes on (a number of kills or of seconds).
 CASES ?= 1000
 KILLS ?=
@@ -32,7 +34,7 @@ demo: $(READY) ## A department store with two views, kept fresh and verified
 
 check: lint ## Everything that CI does: format, lint, types, layers, doctests, all tests
 	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
-	$(RUN)/python -m pytest tests $(ARGS)
+	$(RUN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 lint: $(READY) ## Only format, lint, types and layers
 	$(RUN)/ruff format --check .

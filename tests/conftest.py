@@ -1,4 +1,4 @@
-"""Fixtures that all tests share. One embedded Spark session serves the whole run."""
+"""Fixtures that all tests share. One embedded Spark session serves all tests of a process."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ def rows() -> Callable[[Any], list[tuple[Any, ...]]]:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A run that executed no test has failed, also when all were skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # a process among several: the one that reports decides
+        return
     executed = sum(len(reporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error"))
     if exitstatus == 0 and not executed and not session.config.option.collectonly:
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
