@@ -54,7 +54,7 @@ fuzz: $(READY) ## Random views and changes against recomputation (CASES=1000)
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
 	$(RUN)/python -m tests.soak.kill_soak $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
 
-bench: $(READY) ## Measure refreshing against recomputing
+bench: $(READY) ## Measure refreshing against recomputing (benchmarks/README.md lists all benchmarks)
 	$(RUN)/python -m benchmarks.run $(ARGS)
 
 fmt: $(READY) ## Format the code and repair what the linter can

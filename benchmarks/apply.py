@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.measuring import seconds_of
 from viewkeeper.execution.apply import (
     apply_by_overwriting,
     apply_by_own_commit,
@@ -127,9 +127,7 @@ def measured(prepare: Callable[[], object], work: Callable[[], object], repeats:
     times = []
     for _ in range(repeats):
         prepare()
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
+        times.append(seconds_of(work))
     return statistics.median(times)
 
 

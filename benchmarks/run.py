@@ -1,4 +1,4 @@
-"""The figures of the foundation: `make bench`.
+"""The figures of the foundation: `make bench`. Those of views over TPC-H: `python -m benchmarks.views`.
 
 Start of a session, a refresh with nothing to do, what needs no JVM, and a refresh by recomputation beside the
 bare computation of the same query. Ratios in one run; medians with their spread.
@@ -7,26 +7,19 @@ bare computation of the same query. Ratios in one run; medians with their spread
 from __future__ import annotations
 
 import argparse
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.measuring import seconds_of, spread
 from viewkeeper import Warehouse
 from viewkeeper.cli.demo import SCHEMA, VIEWS, changes_of_round, generated_data
 
 
 def measured(work: Callable[[], object], repeats: int) -> str:
-    """Median, best and worst of several runs."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return f"{statistics.median(times):7.3f} s  ({min(times):.3f} to {max(times):.3f}, {repeats} runs)"
+    return f"{spread([seconds_of(work) for _ in range(repeats)])} s, {repeats} runs"
 
 
 def main() -> None:
@@ -37,9 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "warehouse"
         warehouse = Warehouse(path)
-        began = time.perf_counter()
-        _ = warehouse.spark
-        print(f"start of an embedded session   {time.perf_counter() - began:7.3f} s", flush=True)
+        print(f"start of an embedded session    {seconds_of(lambda: warehouse.spark):.3f} s", flush=True)
         warehouse.run_script(SCHEMA)
         warehouse.run_script(generated_data(options.lines))
         warehouse.run_script(VIEWS)
@@ -50,15 +41,15 @@ def main() -> None:
             refreshes.append(warehouse.refresh().seconds)
         query = VIEWS.split(" AS\n", 1)[1].split(";")[0]
         print(
-            f"refresh of the demo's two views {statistics.median(refreshes):6.3f} s  "
-            f"({min(refreshes):.3f} to {max(refreshes):.3f}, {len(refreshes)} runs, {options.lines:,} lines)"
+            f"refresh of the demo's two views {spread(refreshes)} s, {len(refreshes)} runs, "
+            f"{options.lines:,} lines"
         )
-        print(f"only computing the lower query {measured(lambda: warehouse.sql(query).count(), 5)}")
-        print(f"refresh with nothing to do     {measured(warehouse.refresh, 10)}")
-        print(f"SHOW MATERIALIZED VIEWS        {measured(warehouse.views, 10)}")
+        print(f"only computing the lower query  {measured(lambda: warehouse.sql(query).count(), 5)}")
+        print(f"refresh with nothing to do      {measured(warehouse.refresh, 10)}")
+        print(f"SHOW MATERIALIZED VIEWS         {measured(warehouse.views, 10)}")
         command = [sys.executable, "-m", "viewkeeper.cli.app", "status", "-w", str(path)]
         status = measured(lambda: subprocess.run(command, check=True, capture_output=True), 5)
-        print(f"viewkeeper status, a process   {status}")
+        print(f"viewkeeper status, a process    {status}")
         warehouse.close()
 
 

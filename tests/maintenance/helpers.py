@@ -7,8 +7,8 @@ from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_first_load, plan_
 from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Column
+from viewkeeper.sql.dialect import transpile
 from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.sql.types import read_type_text
 
@@ -60,4 +60,4 @@ def load_plan(text: str = TOTALS_QUERY, view: QualifiedName = TOTALS) -> Mainten
 
 
 def to_duckdb(spark_sql: str) -> str:
-    return parse_sql(spark_sql).sql(dialect="duckdb")
+    return transpile(spark_sql, "duckdb")

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from tests.sql.helpers import bind
-from viewkeeper.sql.script import parse_sql
+from viewkeeper.sql.dialect import transpile
 
 ROWS = """
 CREATE TABLE orders AS SELECT * FROM (VALUES
@@ -33,8 +33,8 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def bag(database: duckdb.DuckDBPyConnection, spark_sql: str) -> Counter[tuple[object, ...]]:
-    sql = parse_sql(spark_sql).sql(dialect="duckdb")
-    return Counter(tuple(map(repr, row)) for row in database.execute(sql).fetchall())
+    rows = database.execute(transpile(spark_sql, "duckdb")).fetchall()
+    return Counter(tuple(map(repr, row)) for row in rows)
 
 
 @pytest.mark.parametrize(

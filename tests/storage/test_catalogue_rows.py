@@ -121,7 +121,11 @@ def test_a_missing_key_is_named(kind: str, key: str) -> None:
     body = json.loads(rows[at].body)
     del body[key]
     rows[at] = rows[at]._replace(body=json.dumps(body))
-    if (kind, key) in {("claim", "loads"), ("history", "error")}:  # these have a default
+    if (kind, key) in {
+        ("claim", "loads"),
+        ("history", "error"),
+        ("history", "predicted"),
+    }:  # these have a default
         assert from_rows(rows) == one_of_everything()
     else:
         assert key in damage(rows)

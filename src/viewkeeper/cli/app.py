@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeeper.cli.fuzz import fuzz
 from viewkeeper.cli.output import Output
 from viewkeeper.errors import UserError, ViewkeeperError
 
@@ -162,6 +163,9 @@ def history(
         output.json([entry.to_json() for entry in entries])
     else:
         output.result(history_report(entries))
+
+
+app.command()(fuzz)
 
 
 @app.command()

@@ -233,7 +233,7 @@ def _refresh_view(
             version = _committed_version(workspace, view, claim)
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
-                steps=tuple(run.steps), version=version,
+                steps=tuple(run.steps), version=version, predicted=run.predicted,
             )  # fmt: skip
         entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
         workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))

@@ -26,7 +26,7 @@ from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import column, delta_table, literal, render, select_from
-from viewkeeper.sql.types import as_stored
+from viewkeeper.sql.types import DataType, as_stored
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
 
@@ -46,6 +46,13 @@ class InputChanges:
     def kinds(self) -> frozenset[State]:
         return frozenset(self.parts)
 
+    @property
+    def rows(self) -> int:
+        """The number of changed rows; both images of an update count."""
+        return sum(
+            part.num_rows if isinstance(part, pa.Table) else part.count() for part in self.parts.values()
+        )
+
     def frame(self, session: Any, state: State) -> Any:
         """A part as a frame of the session; REMOVED and ADDED take in all removals and additions."""
         chosen = self._chosen(state)
@@ -55,12 +62,11 @@ class InputChanges:
         return chosen[0] if len(chosen) == 1 else chosen[0].unionAll(chosen[1])
 
     def values(self, state: State, name: str) -> list[Any] | None:
-        """The distinct values of a column in a part, without NULL; None if they are not at hand."""
+        """The distinct values of a column in a part; None if they are not at hand."""
         chosen = self._chosen(state)
         if not all(isinstance(part, pa.Table) for part in chosen):
             return None
-        found = {value for part in chosen for value in part.column(name).unique().to_pylist()}
-        return [value for value in found if value is not None]
+        return list({value for part in chosen for value in part.column(name).unique().to_pylist()})
 
     def _chosen(self, state: State) -> list[Any]:
         return [self.parts[name] for name in _COMPOSED.get(state, (state,)) if name in self.parts]
@@ -187,14 +193,27 @@ def limited_to(name: exp.Column, values: Sequence[Any]) -> exp.Expr | None:
     >>> limited_to(column("a"), [float("nan")]) is None
     True
     """
-    if not values:
+    ordered = [value for value in values if value is not None]
+    if not ordered:
         return exp.false()
-    if not isinstance(values[0], (int, str, date)) or isinstance(values[0], (bool, datetime)):
+    if not isinstance(ordered[0], (int, str, date)) or isinstance(ordered[0], (bool, datetime)):
         return None
-    ordered = sorted(values)
+    ordered.sort()
     if len(ordered) <= MOST_LITERALS:
         return exp.In(this=name, expressions=[_literal(value) for value in ordered])
     return between(name, ordered[0], ordered[-1])
+
+
+def can_limit(data_type: DataType, values: Sequence[Any]) -> bool:
+    """Whether values are of the kind that a column of this type holds, so that comparing them means the same.
+
+    >>> from viewkeeper.sql.types import Simple
+    >>> can_limit(Simple("INT"), [1, None]), can_limit(Simple("DATE"), ["2020-01-01"])
+    (True, False)
+    """
+    kinds = {"TINYINT": int, "SMALLINT": int, "INT": int, "BIGINT": int, "STRING": str, "DATE": date}
+    wanted = kinds.get(str(data_type))
+    return wanted is not None and all(value is None or type(value) is wanted for value in values)
 
 
 def bounds_of(rows: pa.Table, name: str) -> tuple[Any, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import ConstraintViolatedError
+from viewkeeper.execution.choice import choose
 from viewkeeper.execution.constraints import distrust, holds_now, reliable_declarations
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
 from viewkeeper.execution.progress import Event, Moment
@@ -56,7 +57,8 @@ class ViewRefresh:
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
         if declared and not plan.relies_on:
             return self._relying(replace(definition, declared={}))
-        return self._run_plan(plan, changes), plan
+        choice = choose(self.workspace, self.catalogue, self.view, definition, plan, changes)
+        return self._run_plan(choice.plan, changes, choice.predicted), choice.plan
 
     def _without(self, violation: ConstraintViolatedError) -> str:
         """Why the refresh may go on without a constraint; else the violation is raised."""
@@ -81,7 +83,9 @@ class ViewRefresh:
             )
         return found
 
-    def _run_plan(self, plan: MaintenancePlan, changes: Mapping[str, InputChanges]) -> PlanRun:
+    def _run_plan(
+        self, plan: MaintenancePlan, changes: Mapping[str, InputChanges], predicted: float | None = None
+    ) -> PlanRun:
         stored = Event(Moment.CHANGE_SET_STORED, self.claim.epoch, str(self.view.name))
         run = PlanRun(
             self.workspace,
@@ -93,6 +97,7 @@ class ViewRefresh:
             changes,
             self._published.inputs,
             lambda: self.workspace.listener(stored),
+            predicted=predicted,
         )
         run.run(plan)
         return run

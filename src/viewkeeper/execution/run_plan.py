@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 from typing_extensions import assert_never
 
 from viewkeeper.errors import ConcurrencyProblem, ConstraintViolatedError, CorruptWarehouseError
@@ -20,7 +21,7 @@ from viewkeeper.execution.apply import (
     own_table,
     stored_schema,
 )
-from viewkeeper.execution.input_changes import InputChanges, limited_to, schema_text
+from viewkeeper.execution.input_changes import InputChanges, can_limit, limited_to, schema_text
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import (
@@ -36,6 +37,7 @@ from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
     CheckConstraint,
     Derive,
+    Limit,
     LoadRows,
     MaintenancePlan,
     Read,
@@ -88,17 +90,22 @@ class PlanRun:
     consumed: Mapping[str, int] = field(default_factory=dict)
     on_change_set_stored: Callable[[], None] = lambda: None
     query_text: Substitution | None = None
+    predicted: float | None = None
     inserted: int = 0
     deleted: int = 0
     change_set: pa.Table | None = None
     way: Way = Way.NOTHING
     is_empty: bool = False
     kept: list[Any] = field(default_factory=list)
+    computed: dict[str, pa.Table] = field(default_factory=dict)
+    parts: dict[str, Read] = field(default_factory=dict)
     steps: list[tuple[str, float]] = field(default_factory=list)
 
     def run(self, plan: MaintenancePlan) -> None:
         registered: list[str] = []
         session = self.workspace.sessions.own_with(self.view.settings)
+        reads = [read for step in plan.steps for read in step.reads]
+        self.parts = {read.relation: read for read in reads if read.state.is_change}
         try:
             for step in plan.steps:
                 if self.is_empty:
@@ -106,8 +113,9 @@ class PlanRun:
                 started = time.monotonic()
                 with spark_failures(f"{self.view.name} was refreshed ({step.title})", self.query_text):
                     for read in step.reads:
-                        self._register(session, read)
-                        registered.append(read.relation)
+                        if read.relation not in registered:
+                            self._register(session, read)
+                            registered.append(read.relation)
                     self._run_step(session, step, registered)
                 title = f"{step.title} ({self.way.value})" if isinstance(step, ApplyChangeSet) else step.title
                 self.steps.append((title, round(time.monotonic() - started, 3)))
@@ -142,8 +150,11 @@ class PlanRun:
         record = self.catalogue.object(read.object_id)
         version = (self.consumed if read.state is State.OLD else self.new_versions)[read.object_id]
         limit = read.limit
-        values = None if limit is None else self.changes[limit.object_id].values(limit.state, limit.of_column)
+        values = None if limit is None else self._limiting_values(limit, record.columns)
         condition = None if limit is None or values is None else limited_to(column(limit.column), values)
+        if condition is not None and None in (values or ()):
+            assert limit is not None
+            condition = exp.or_(condition, exp.Is(this=column(limit.column), expression=exp.Null()))
         address = self.workspace.data_address(record)
         known = None if limit is None or values is None else (limit.column, values)
         files = self.workspace.log.plain_files(address, version, record.columns, known)
@@ -156,6 +167,20 @@ class PlanRun:
             )
         frame = session.read.schema(schema_text(record.columns)).parquet(*files)
         return frame if condition is None else frame.where(condition.sql(dialect="spark"))
+
+    def _limiting_values(self, limit: Limit, columns: Sequence[Column]) -> list[Any] | None:
+        """The values that a limit lets through, NULL among them if it does; None if they are not at hand."""
+        part = self.parts.get(limit.relation)
+        if part is not None:
+            found = self.changes[part.object_id].values(part.state, limit.of_column)
+        else:
+            table = self.computed.get(limit.relation)
+            found = None if table is None else table.column(limit.of_column).unique().to_pylist()
+        wanted = next(each.data_type for each in columns if each.name == limit.column)
+        if found is None or not can_limit(wanted, found):
+            return None
+        kept = [value for value in found if value is not None]
+        return [*kept, None] if limit.keeps_nulls and len(kept) < len(found) else kept
 
     def _rows_between(self, session: Any, read: Read) -> Any:
         """A table before the changes without the rows that were deleted or updated: the new rows without the new."""
@@ -175,7 +200,7 @@ class PlanRun:
             case Derive():
                 frame = session.sql(step.sql)
                 if step.is_shared and self._stored_size() is None:
-                    frame = self._computed_once(session, frame)
+                    frame = self._computed_once(session, frame, step)
                 frame.createOrReplaceTempView(quote(step.relation))
                 registered.append(step.relation)
             case CheckConstraint():
@@ -203,16 +228,17 @@ class PlanRun:
                 step.constraint,
             )
 
-    def _computed_once(self, session: Any, frame: Any) -> Any:
+    def _computed_once(self, session: Any, frame: Any, step: Derive) -> Any:
         """What several steps read: in the driver if it is small, else kept by Spark."""
         if self._writes_itself:
             collected = frame.limit(MOST_DRIVER_ROWS + 1).toArrow()
             if collected.num_rows <= MOST_DRIVER_ROWS:
-                self.is_empty = not collected.num_rows
+                self.is_empty = step.ends_if_empty and not collected.num_rows
+                self.computed[step.relation] = collected
                 return session.createDataFrame(collected, schema=frame.schema)
         kept = frame.persist()
         self.kept.append(kept)
-        self.is_empty = kept.isEmpty()
+        self.is_empty = step.ends_if_empty and kept.isEmpty()
         return kept
 
     def _load(self, session: Any, step: LoadRows) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 from viewkeeper.errors import InvalidStatementError
 from viewkeeper.execution.reports import VerifyReport
-from viewkeeper.execution.workspace import Workspace, bind_stored
+from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.generated_names import SIGNED_COUNT
 from viewkeeper.maintenance.bag_changes import signed_difference
+from viewkeeper.maintenance.whole_query import visible_query
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
@@ -32,7 +33,8 @@ def verify_view(workspace: Workspace, view: ViewRecord) -> VerifyReport:
     started = time.monotonic()
     catalogue = workspace.state.read()
     published = catalogue.published[view.id]
-    query = bind_stored(view, catalogue)
+    definition = definition_of(view, catalogue)
+    query = definition.query
     replaced = [catalogue.object(i).name for i, version in published.inputs.items() if version < 0]
     if replaced:
         raise InvalidStatementError(
@@ -53,7 +55,7 @@ def verify_view(workspace: Workspace, view: ViewRecord) -> VerifyReport:
                 record = catalogue.object(found.object_id)
                 pinned = workspace.relation(record, published.inputs[found.object_id])
                 define(found.relation, render(select_all(pinned)))
-            truth = define("_vk_truth", query.text_over(lambda found: found.relation).text)
+            truth = define("_vk_truth", visible_query(definition, lambda found: found.relation))
             stored = define("_vk_stored", render(select_all(workspace.relation(view, published.version))))
             difference = define("_vk_difference", signed_difference(truth, stored, view.columns))
             report = _compare(session, view, difference)

@@ -25,10 +25,11 @@ class ParentJoin:
 
 def parent_joins(join: InnerJoin, declared: Declarations) -> tuple[ParentJoin, ...]:
     equal = {frozenset(pair) for pair in equalities(join)}
+    tables = [source for source in join.sources if isinstance(source, Scan)]
     found = []
-    for child in join.scans:
+    for child in tables:
         for foreign_key in declared.get(child.input.object_id, Declared()).foreign_keys:
-            for parent in join.scans:
+            for parent in tables:
                 if parent is not child and parent.input.object_id == foreign_key.parent_id:
                     wanted = _pairs(child, parent, foreign_key)
                     if all(pair in equal for pair in wanted):

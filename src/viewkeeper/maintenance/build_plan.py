@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
-from viewkeeper.algebra.nodes import Group, Project
+from viewkeeper.algebra.nodes import Derived, Group, InnerJoin, Project, TopRows, Window, walk
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.facts.foreign_keys import parent_joins
-from viewkeeper.maintenance.differential.group_view import group_steps
-from viewkeeper.maintenance.differential.join_view import join_steps
-from viewkeeper.maintenance.differential.terms import Kinds
+from viewkeeper.generated_names import state_relation
+from viewkeeper.maintenance.bag_changes import merge
+from viewkeeper.maintenance.differential.derivation import Derivation
+from viewkeeper.maintenance.differential.dropped import reliances
+from viewkeeper.maintenance.differential.kinds import Kinds
+from viewkeeper.maintenance.differential.reread_view import reread_steps, shown_keys
+from viewkeeper.maintenance.differential.rows_view import rows_steps
+from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.group_state import ROWS
-from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -34,8 +39,13 @@ def why_recomputed(view: ViewDefinition) -> str | None:
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return query.reason
-    if isinstance(query.source, Group) and not query.source.keys and not _is_updated(view):
-        return "its one group would have to be read again whole"
+    match query.source:
+        case Group(_, keys) if not keys and not _is_updated(view):
+            return "its one group would have to be read again whole"
+        case Window(_, _, partition) if not partition:
+            return "its window functions have no PARTITION BY in common: any change can reach every row"
+        case Derived(_, TopRows()):
+            return "any change can move the first rows of an order"
     return None
 
 
@@ -60,16 +70,31 @@ def plan_refresh(
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
     query = view.algebra
     assert isinstance(query, Project)
-    walk, steps = (group_steps if isinstance(query.source, Group) else join_steps)(view, query, kinds)
-    relies_on = walk.relies_on(view.declared)
+    derivation = Derivation(view.stem, query, kinds, view.declared)
+    steps = _steps(view, query, derivation)
+    relies_on = reliances(derivation.dropped, view.declared)
     return MaintenancePlan(
         view.name,
         Strategy.DIFFERENTIAL,
         f"{changed} changed{_trust(view, relies_on)}",
         (*checks_for(view, relies_on, kinds, verified), *steps),
-        tuple(f"{each.what} cannot reach the view: {each.reason}" for each in walk.dropped),
+        tuple(map(str, derivation.dropped)),
         relies_on,
     )
+
+
+def _steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:
+    match query.source:
+        case Group():
+            steps = (update_steps if _is_updated(view) else reread_steps)(view, query, derivation)
+        case Window() if shown_keys(query) is not None:
+            steps = reread_steps(view, query, derivation)
+        case _:
+            steps = rows_steps(view, query, derivation)
+    if not steps:
+        return ()
+    changes = state_relation(view.stem, "changes")
+    return (*steps, ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes))
 
 
 def _trust(view: ViewDefinition, relies_on: frozenset[Reliance]) -> str:
@@ -82,9 +107,11 @@ def child_parent_pairs(view: ViewDefinition) -> frozenset[tuple[str, str]]:
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return frozenset()
-    join = query.source.source if isinstance(query.source, Group) else query.source
     return frozenset(
-        (found.child_id, found.foreign_key.parent_id) for found in parent_joins(join, view.declared)
+        (found.child_id, found.foreign_key.parent_id)
+        for node in walk(query)
+        if isinstance(node, InnerJoin)
+        for found in parent_joins(node, view.declared)
     )
 
 

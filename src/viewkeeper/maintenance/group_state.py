@@ -150,16 +150,3 @@ def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
         if name != "BIGINT" and not (name.startswith("DECIMAL") and not name.startswith("DECIMAL(38")):
             return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
     return None
-
-
-def below(expression: exp.Expr, group: Group) -> exp.Expr:
-    """An expression over the outputs of a group as one over the join below it."""
-    inside = {item.name: item.expression for item in (*group.keys, *group.aggregates)}
-
-    def replaced(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and not node.table and node.name in inside:
-            return inside[node.name].copy()
-        return node
-
-    result: exp.Expr = expression.copy().transform(replaced)
-    return result

@@ -57,21 +57,23 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class Limit:
-    """Only rows whose `column` has a value that `of_column` of a part of another change set has."""
+    """Only rows whose `column` has a value that `of_column` of `relation` has: a part of a change set, or what an
+    earlier step derived and computed. `keeps_nulls` lets rows through that have NULL there."""
 
     column: str
-    object_id: str
-    state: State
-    of_column: str
     relation: str
+    of_column: str
+    keeps_nulls: bool = False
 
     def name(self, relation: str) -> str:
         """What a relation is called under this limit: the same table may be read under several, in a self-join."""
         of_column = "" if self.of_column == self.column else f"_{self.of_column}"
-        return f"{relation}_by_{self.column}_of_{self.relation}{of_column}"
+        nulls = "_or_null" if self.keeps_nulls else ""
+        return f"{relation}_by_{self.column}_of_{self.relation}{of_column}{nulls}"
 
     def __str__(self) -> str:
-        return f"only where {self.column} is a {self.of_column} of {self.relation}"
+        nulls = " or NULL" if self.keeps_nulls else ""
+        return f"only where {self.column} is a {self.of_column} of {self.relation}{nulls}"
 
 
 @dataclass(frozen=True)
@@ -95,13 +97,15 @@ class Read:
 @dataclass(frozen=True)
 class Derive:
     """A relation for the next steps. Nothing is computed before a step needs it, unless several need it: then
-    `is_shared` has it computed once. If that finds no rows, the view does not change and the plan is at its end."""
+    `is_shared` has it computed once. With `ends_if_empty`, no rows mean that the view does not change: the plan is at
+    its end."""
 
     title: str
     relation: str
     sql: str
     reads: tuple[Read, ...] = ()
     is_shared: bool = False
+    ends_if_empty: bool = False
 
 
 @dataclass(frozen=True)

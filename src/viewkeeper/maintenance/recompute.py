@@ -16,7 +16,7 @@ from viewkeeper.maintenance.plan import (
     WriteChangeSet,
 )
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.maintenance.whole_query import stored_query
+from viewkeeper.maintenance.whole_query import stored_query, visible_query
 from viewkeeper.sql.rendering import select_as_stored
 from viewkeeper.sql.types import as_stored
 
@@ -46,7 +46,7 @@ def plan_recompute(view: ViewDefinition, reason: str) -> MaintenancePlan:
 
 
 def _evaluate(view: ViewDefinition) -> Derive:
-    """The query in the user's own words; with hidden columns, in ours."""
+    """The query with all columns of the view's table."""
     title, relation = "evaluate the query", query_relation(view.stem)
     if view.hidden:
         assert not isinstance(view.algebra, OutsideAlgebra)
@@ -56,7 +56,7 @@ def _evaluate(view: ViewDefinition) -> Derive:
         Read(state_relation(found.relation, "new"), found.object_id, found.name, State.NEW)
         for found in view.query.inputs
     )
-    text = view.query.text_over(lambda found: state_relation(found.relation, "new")).text
+    text = visible_query(view, lambda found: state_relation(found.relation, "new"))
     if any(as_stored(each.data_type) != each.data_type for each in view.columns):
         text = select_as_stored(text, [(each.name, each.data_type) for each in view.columns])
     return Derive(title, relation, text, reads)

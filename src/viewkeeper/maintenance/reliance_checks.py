@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from viewkeeper.facts.declared import Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.constraint_checks import children_of, duplicate_keys, orphans
-from viewkeeper.maintenance.differential.terms import Kinds
+from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.plan import CheckConstraint, Limit, Read, State
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
@@ -86,7 +86,7 @@ def _read(table: Input, state: State, limit: Limit | None = None) -> Read:
 
 
 def _limit(columns: tuple[str, ...], of_columns: tuple[str, ...], change: Read) -> Limit:
-    return Limit(columns[0], change.object_id, change.state, of_columns[0], change.relation)
+    return Limit(columns[0], change.relation, of_columns[0])
 
 
 def trusted(view: ViewDefinition, relies_on: Iterable[Reliance]) -> list[str]:

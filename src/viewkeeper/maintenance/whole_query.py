@@ -2,82 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Group, InnerJoin, Project, Scan
+from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.algebra.nodes import Item, Project, Relation, Scan, scans
+from viewkeeper.algebra.ties import breaks_ties
+from viewkeeper.algebra.to_sql import Frame, Writer, below, frame_from
 from viewkeeper.generated_names import state_relation
-from viewkeeper.maintenance.group_state import below, hidden_items
+from viewkeeper.maintenance.group_state import hidden_items
 from viewkeeper.maintenance.plan import Read, State
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.sql.binding import Column
-from viewkeeper.sql.rendering import alias, aliased, as_type, render, select_from
+from viewkeeper.sql.binding import Column, Input
+from viewkeeper.sql.rendering import aliased, as_type, render
 from viewkeeper.sql.types import as_stored
 
 
-def stored_query(view: ViewDefinition, query: Project, state: State) -> tuple[str, tuple[Read, ...]]:
-    source = query.source
-    if isinstance(source, InnerJoin):
-        select, reads = whole_join(source, state, stored_columns(view, query))
-        return render(select), reads
-    select, reads = whole_join(source.source, state, stored_columns(view, query))
-    return render(grouped(select, query, source)), reads
+def stored_project(view: ViewDefinition, query: Project) -> Project:
+    """The query with all columns of the view's table, each of the type that the table has."""
+    hidden = {item.name: item.expression for item in hidden_items(query)}
+    values = [item.expression for item in query.items] + [hidden[each.name] for each in view.hidden]
+    items = tuple(
+        Item(each.name, stored_as(query, below(value, query.source), each))
+        for value, each in zip(values, view.stored, strict=True)
+    )
+    return replace(query, items=items)
 
 
-def stored_columns(view: ViewDefinition, query: Project) -> list[exp.Expr]:
-    """Visible and hidden columns as expressions over the join below."""
-    source = query.source
-    hidden = {item.name: item for item in hidden_items(query)}
-    values = [
-        item.expression.copy() if isinstance(source, InnerJoin) else below(item.expression, source)
-        for item in query.items
-    ]
-    values += [hidden[each.name].expression.copy() for each in view.hidden]
-    join = source if isinstance(source, InnerJoin) else source.source
-    return [stored_as(join, value, each) for value, each in zip(values, view.stored, strict=True)]
-
-
-def stored_as(join: InnerJoin, value: exp.Expr, wanted: Column) -> exp.Expr:
-    """A value over the join as a column of the view's table: cast, unless it is a column of that type already."""
+def stored_as(query: Project, value: exp.Expr, wanted: Column) -> exp.Expr:
+    """A value as a column of the view's table: cast, unless it is a column of a table that has that type already."""
     if isinstance(value, exp.Column):
-        for scan in join.scans:
+        for scan in scans(query):
             for each in scan.input.columns:
                 if (scan.alias, each.name.lower(), each.data_type) == (
                     value.table, value.name.lower(), as_stored(wanted.data_type)
                 ):  # fmt: skip
-                    return alias(value, wanted.name)
-    return alias(as_type(value, wanted.data_type), wanted.name)
+                    return value
+    return as_type(value, wanted.data_type)
 
 
-def whole_join(
-    join: InnerJoin, state: State, items: Sequence[exp.Expr]
-) -> tuple[exp.Select, tuple[Read, ...]]:
-    """The join with every scan in one state, in the query's own order."""
-    reads = dict.fromkeys(
-        Read(state_relation(scan.input.relation, state.value), scan.input.object_id, scan.input.name, state)
-        for scan in join.scans
-    )
-    return _join(join, lambda scan: state_relation(scan.input.relation, state.value), items), tuple(reads)
+def stored_query(view: ViewDefinition, query: Project, state: State) -> tuple[str, tuple[Read, ...]]:
+    reads: dict[str, Read] = {}
+
+    def leaf(relation: Relation) -> Frame | None:
+        if not isinstance(relation, Scan):
+            return None
+        table = relation.input
+        name = state_relation(table.relation, state.value)
+        reads[name] = Read(name, table.object_id, table.name, state)
+        return frame_from(aliased(name, relation.alias))
+
+    whole = stored_project(view, query)
+    return render(Writer(whole).query(whole, leaf)), tuple(reads.values())
 
 
 def hidden_query(query: Project) -> str:
     """Only the hidden columns, over relations called as the inputs are: for Spark to tell their types."""
-    source = query.source
-    assert isinstance(source, Group)
-    items = [alias(item.expression.copy(), item.name) for item in hidden_items(query)]
-    return render(grouped(_join(source.source, lambda scan: scan.input.relation, items), query, source))
+    return _over(replace(query, items=hidden_items(query)), lambda table: table.relation)
 
 
-def _join(join: InnerJoin, relation: Callable[[Scan], str], items: Sequence[exp.Expr]) -> exp.Select:
-    first, *others = join.scans
-    select = select_from(aliased(relation(first), first.alias), items)
-    for scan in others:
-        select = select.join(aliased(relation(scan), scan.alias), join_type="cross")
-    return select.where(*(each.copy() for each in join.conditions)) if join.conditions else select
+def visible_query(view: ViewDefinition, relation_for: Callable[[Input], str]) -> str:
+    """The query over other relations, in the user's own words; in ours where the user's leave the answer open."""
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra) or not breaks_ties(query):
+        return view.query.text_over(relation_for).text
+    return _over(stored_project(replace(view, hidden=()), query), relation_for)
 
 
-def grouped(select: exp.Select, query: Project, group: Group) -> exp.Select:
-    if group.keys:
-        select = select.group_by(*(key.expression.copy() for key in group.keys))
-    return select if query.having is None else select.having(below(query.having, group))
+def _over(query: Project, relation_for: Callable[[Input], str]) -> str:
+    def leaf(relation: Relation) -> Frame | None:
+        if not isinstance(relation, Scan):
+            return None
+        return frame_from(aliased(relation_for(relation.input), relation.alias))
+
+    return render(Writer(query).query(query, leaf))

@@ -83,11 +83,15 @@ def _chosen(actions: pa.Table, limit: tuple[str, Sequence[Any]] | None) -> list[
     low, high = f"min.{name}", f"max.{name}"
     if low not in actions.column_names or high not in actions.column_names or not values:
         return paths if values else []
+    known = [value for value in values if value is not None]
     bounds = zip(paths, actions.column(low).to_pylist(), actions.column(high).to_pylist(), strict=True)
     return [
         path
         for path, least, most in bounds
-        if least is None or most is None or any(least <= value <= most for value in values)
+        if len(known) < len(values)
+        or least is None
+        or most is None
+        or any(least <= value <= most for value in known)
     ]
 
 

@@ -16,6 +16,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from viewkeeper.errors import InvalidStatementError, UnknownNameError, UnsupportedError, UserError
+from viewkeeper.sql.dialect import SparkAsWritten
+from viewkeeper.sql.functions import WITHOUT_PARENTHESES
 from viewkeeper.sql.names import QualifiedName, did_you_mean, quote
 from viewkeeper.sql.references import ParsedText, Reference, Substitution, parse_query, substitute
 from viewkeeper.sql.rendering import render
@@ -59,18 +61,6 @@ class BoundQuery:
         """The user's own text over other relations."""
         return substitute(self.parsed, lambda reference: _relation(relation_for(self.input_of(reference))))
 
-
-_WITHOUT_PARENTHESES = {
-    "user",
-    "current_user",
-    "session_user",
-    "current_catalog",
-    "current_database",
-    "current_schema",
-    "localtimestamp",
-    "grouping__id",
-}
-"""Functions that Spark knows without parentheses too."""
 
 Resolver = Callable[[QualifiedName], Input | None]
 
@@ -159,7 +149,7 @@ def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
     except (SqlglotError, RecursionError):
         return "", (), [UnsupportedError("the query is not understood.", "write it in standard Spark SQL.")]
     try:
-        qualified = qualify(tree, schema=schema, dialect="spark", validate_qualify_columns=False)
+        qualified = qualify(tree, schema=schema, dialect=SparkAsWritten, validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
         names = tuple(qualified.named_selects) if isinstance(qualified, exp.Query) else ()
         return render(qualified), names, problems
@@ -227,7 +217,7 @@ def _visible_columns(scope: Scope, columns_of: dict[str, list[str]]) -> dict[str
 
 def _is_unbound(column: exp.Column, scope: Scope, visible: dict[str, list[str] | None]) -> bool:
     """An unqualified column that is neither an alias of the select list nor of an opaque source."""
-    if None in visible.values() or column.name.lower() in _WITHOUT_PARENTHESES:
+    if None in visible.values() or column.name.lower() in WITHOUT_PARENTHESES:
         return False
     expression = scope.expression
     if not isinstance(expression, exp.Query):

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.generators.spark import SparkGenerator
 
+from viewkeeper.sql.dialect import SparkAsWritten
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import ColumnDefinition
 from viewkeeper.sql.types import UNKNOWN, DataType, as_stored
 
 
-class _Generator(SparkGenerator):
-    """Leaves a WITH where it stands: moved to the top, two that define the same name would meet."""
+def render(tree: exp.Expr, pretty: bool = True) -> str:
+    """A tree as SQL, its calls as they were written.
 
-    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
-
-
-def render(tree: exp.Expr) -> str:
-    return _Generator(dialect="spark", pretty=True).generate(tree)
+    >>> render(call("NVL", column("a"), literal(0)), pretty=False)
+    'NVL(`a`, 0)'
+    """
+    return tree.sql(dialect=SparkAsWritten, pretty=pretty)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -75,7 +73,7 @@ def select_all(relation: exp.Expr) -> exp.Select:
 
 
 def union_all(left: exp.Query, right: exp.Query) -> exp.Union:
-    return exp.union(left, right, distinct=False)
+    return exp.Union(this=left, expression=right, distinct=False)
 
 
 def relation_named(name: str) -> exp.Table:

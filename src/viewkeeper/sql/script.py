@@ -9,36 +9,29 @@ from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.errors import Location, SqlSyntaxError
-
-
-class _Spark(Spark):
-    """sqlglot's Spark, but a doubled quote in a string is one quote, as Spark reads it since version 4."""
-
-    class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+from viewkeeper.sql.dialect import SparkAsWritten
 
 
 def parse_sql(text: str) -> exp.Expr:
     """The tree of one statement.
 
-    >>> print(parse_sql("SELECT 'it''s'").sql("spark"))
-    SELECT 'it\\'s'
+    >>> print(parse_sql("SELECT nvl(a, 'it''s')").sql(SparkAsWritten))
+    SELECT NVL(a, 'it\\'s')
     """
-    return sqlglot.parse_one(text, dialect=_Spark)
+    return sqlglot.parse_one(text, dialect=SparkAsWritten)
 
 
-class _Words(_Spark.Tokenizer):
+class _Words(SparkAsWritten.Tokenizer):
     """Spark's tokens, one word each: sqlglot's own tokenizer joins PRIMARY KEY and swallows whole commands."""
 
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         word: token_type
-        for word, token_type in Spark.Tokenizer.KEYWORDS.items()
-        if " " not in word and token_type not in Spark.Tokenizer.COMMANDS
+        for word, token_type in SparkAsWritten.Tokenizer.KEYWORDS.items()
+        if " " not in word and token_type not in SparkAsWritten.Tokenizer.COMMANDS
     }
 
 

@@ -255,6 +255,8 @@ class HistoryEntry:
     location: str
     finished_at: str
     error: str | None = None
+    predicted: float | None = None
+    """What the refresh was predicted to take, in seconds, before it was corrected by the past."""
 
     def to_json(self) -> Json:
         return {**vars(self), "steps": [list(step) for step in self.steps], "sources": dict(self.sources)}

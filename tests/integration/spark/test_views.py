@@ -58,7 +58,7 @@ def test_a_refresh_brings_a_chain_of_views_up_to_date_and_writes_only_the_differ
     report = shop.refresh()
     by_name = {view.name: view for view in report.views}
     assert (by_name["sold"].inserted, by_name["sold"].deleted) == (3, 2)
-    assert by_name["sold"].strategy == "recompute"
+    assert by_name["sold"].strategy == "differential"
     assert "line" in by_name["sold"].reason and "item" in by_name["sold"].reason
     _assert_right(shop)
     assert len(rows(shop.sql("SELECT * FROM sold"))) == 5

@@ -4,5 +4,5 @@
 
 SELECT
   CAST(`orders`.`amount` AS STRING) AS `s`,
-  `orders`.`placed` + INTERVAL '1' DAY AS `d`
+  `orders`.`placed` + INTERVAL 1 DAY AS `d`
 FROM `orders` AS `orders`

@@ -3,7 +3,7 @@
 -- gives _col_0, user, id
 
 SELECT
-  CURRENT_DATE AS `_col_0`,
+  CURRENT_DATE() AS `_col_0`,
   `user` AS `user`,
   `orders`.`id` AS `id`
 FROM `orders` AS `orders`

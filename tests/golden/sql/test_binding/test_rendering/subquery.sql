@@ -7,7 +7,7 @@ SELECT
   `orders`.`id` AS `id`
 FROM `orders` AS `orders`
 WHERE
-  NOT `orders`.`id` IN (
+  `orders`.`id` NOT IN (
     SELECT
       `items`.`order_id` AS `order_id`
     FROM `items` AS `items`

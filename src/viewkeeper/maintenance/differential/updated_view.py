@@ -1,4 +1,4 @@
-"""The change of a view of groups: counts and exact sums are updated, everything else is read again per group."""
+"""The change of a view of groups whose counts and exact sums are updated: old value plus what came minus what went."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from viewkeeper.generated_names import (
     DELETED,
     INSERTED,
     SIGN,
-    query_relation,
     state_relation,
 )
-from viewkeeper.maintenance.bag_changes import difference, merge
-from viewkeeper.maintenance.differential.join_view import find_changes, old_rows
-from viewkeeper.maintenance.differential.terms import Kinds, Walk, plan_walk
+from viewkeeper.maintenance.differential.derivation import Derivation, titles, union
+from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
-from viewkeeper.maintenance.plan import ApplyChangeSet, Derive, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Derive, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.maintenance.whole_query import grouped, stored_columns, whole_join
 from viewkeeper.sql.rendering import (
     alias,
     all_of,
@@ -41,33 +38,30 @@ _PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
 _WIDE = Simple("DECIMAL(38,0)")
 
 
-def group_steps(view: ViewDefinition, query: Project, kinds: Kinds) -> tuple[Walk, tuple[Step, ...]]:
+def update_steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:
     group = query.source
     assert isinstance(group, Group)
-    walk = plan_walk(group.source, kinds, view.declared)
-    if not walk.moves:
-        return walk, ()
-    is_updated = any(each.name == ROWS for each in view.hidden)
-    steps = _update_steps(view, query, group, walk) if is_updated else _reread_steps(view, query, group, walk)
-    changes = state_relation(view.stem, "changes")
-    return walk, (*steps, ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes))
-
-
-# -- updating
-
-
-def _update_steps(view: ViewDefinition, query: Project, group: Group, walk: Walk) -> tuple[Step, ...]:
     state = state_of(group)
     assert isinstance(state, GroupState)
+    changes = derivation.changes(group.source)
+    if not changes:
+        return ()
     arguments = {f"{_ARGUMENT}{at}": each for at, each in enumerate(_arguments(state), start=1)}
-    key_items = [alias(key.expression.copy(), key.name) for key in group.keys]
-    argument_items = [alias(each.copy(), name) for name, each in arguments.items()]
-    delta = find_changes(view, group.source, walk, [*key_items, *argument_items])
-    assert delta is not None
+    values = {**{key.name: key.expression for key in group.keys}, **arguments}
+    selects = [
+        change.frame.selecting(
+            [
+                *(alias(change.frame.over(value), name) for name, value in values.items()),
+                alias(change.frame.over(change.sign), SIGN),
+            ]
+        )
+        for change in changes
+    ]
+    delta = derivation.derive(f"find the changes: {titles(changes)}", "delta", union(selects), shared=False)
     groups = Derive(
         "add the changes up by group",
         state_relation(view.stem, "groups"),
-        _added_up(delta.relation, group, state, arguments),
+        _added_up(delta, group, state, arguments),
     )
     old = old_rows(view)
     updated = Derive(
@@ -76,7 +70,12 @@ def _update_steps(view: ViewDefinition, query: Project, group: Group, walk: Walk
         _updated(view, query, group, state, groups.relation, old.relation),
         (old,),
     )
-    return delta, groups, updated, WriteChangeSet(_update_changes(view, group, updated.relation), ())
+    return (
+        *derivation.steps,
+        groups,
+        updated,
+        WriteChangeSet(_update_changes(view, group, updated.relation), ()),
+    )
 
 
 def _arguments(state: GroupState) -> list[exp.Expr]:
@@ -192,56 +191,3 @@ def _update_changes(view: ViewDefinition, group: Group, updated: str) -> str:
             exp.If(this=is_deletion.copy(), true=was_there, false=stays), exp.not_(exp.paren(exp.and_(*same)))
         )
     )
-
-
-# -- reading again
-
-
-def _reread_steps(view: ViewDefinition, query: Project, group: Group, walk: Walk) -> tuple[Step, ...]:
-    keys = [alias(key.expression.copy(), key.name) for key in group.keys]
-    delta = find_changes(view, group.source, walk, keys)
-    assert delta is not None
-    key_columns: list[exp.Expr] = [column(key.name) for key in group.keys]
-    affected = Derive(
-        "find the affected groups",
-        state_relation(view.stem, "affected"),
-        render(select_from(relation_named(delta.relation), key_columns).distinct()),
-        is_shared=True,
-    )
-    new_sql, reads = _new_groups(view, query, group, affected.relation)
-    new = Derive("read these groups again", query_relation(view.stem), new_sql, reads)
-    old = old_rows(view)
-    touched = Derive(
-        "find these groups in the view",
-        state_relation(view.stem, "touched"),
-        _old_groups(view, query, group, old.relation, affected.relation),
-        (old,),
-    )
-    return (
-        delta,
-        affected,
-        new,
-        touched,
-        WriteChangeSet(difference(new.relation, touched.relation, view.stored), ()),
-    )
-
-
-def _new_groups(
-    view: ViewDefinition, query: Project, group: Group, affected: str
-) -> tuple[str, tuple[Read, ...]]:
-    select, reads = whole_join(group.source, State.NEW, stored_columns(view, query))
-    same = all_of(
-        exp.NullSafeEQ(this=key.expression.copy(), expression=column(key.name, affected))
-        for key in group.keys
-    )
-    select = select.join(relation_named(affected), on=same, join_type="left semi")
-    return render(grouped(select, query, group)), reads
-
-
-def _old_groups(view: ViewDefinition, query: Project, group: Group, old: str, affected: str) -> str:
-    same = all_of(
-        exp.NullSafeEQ(this=column(_stored_key(query, key.name), old), expression=column(key.name, affected))
-        for key in group.keys
-    )
-    select = select_from(relation_named(old), [column(each.name, old) for each in view.stored])
-    return render(select.join(relation_named(affected), on=same, join_type="left semi"))

@@ -1,0 +1,1 @@
+"""TPC-H: data, changes and queries, for tests and benchmarks alike."""

@@ -1,0 +1,75 @@
+"""Set operations.
+
+    Δ (A UNION ALL B)   =  ΔA + ΔB
+    Δ (A op B)          =  (A_new ⋉ K) op (B_new ⋉ K)  −  (A_old ⋉ K) op (B_old ⋉ K)      K = the rows of ΔA and ΔB
+
+INTERSECT and EXCEPT, with ALL or without, decide row by row: a row that did not change on either side stays as it is.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from viewkeeper.algebra.nodes import Query, SetKind, SetOperation, output_names
+from viewkeeper.algebra.to_sql import as_relation, set_operation
+from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
+from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
+from viewkeeper.maintenance.plan import State
+from viewkeeper.sql.rendering import alias, all_of, column, literal, relation_named, select_from
+
+
+def signed(derivation: Derivation, query: SetOperation) -> list[Signed]:
+    names = output_names(query)
+    left = derivation.signed(query.left)
+    right = [
+        Signed(_renamed(each.select, output_names(query.right), names), each.title)
+        for each in derivation.signed(query.right)
+    ]
+    parts = left + right
+    if query.kind is SetKind.UNION or not parts:
+        return parts
+    inner = as_relation(union([part.select for part in parts]), f"{HIDDEN_PREFIX}changed")
+    affected = derivation.derive(
+        f"find the affected rows: {titles(parts)}",
+        f"{query.kind.value}_affected",
+        select_from(inner, [column(name) for name in names]).distinct(),
+    )
+    found = []
+    for state, sign, words in ((State.NEW, 1, "these rows now"), (State.OLD, -1, "these rows before")):
+        both = set_operation(
+            query.kind,
+            query.is_all,
+            _at(derivation, query.left, state, affected, names),
+            _at(derivation, query.right, state, affected, names),
+        )
+        items = [column(name) for name in names]
+        found.append(
+            Signed(
+                select_from(as_relation(both, f"{HIDDEN_PREFIX}rows"), [*items, alias(literal(sign), SIGN)]),
+                words,
+            )
+        )
+    return found
+
+
+def _at(
+    derivation: Derivation, query: Query, state: State, affected: str, names: tuple[str, ...]
+) -> exp.Select:
+    """One side, only at the affected rows, with the columns named as on the left."""
+    side = f"{HIDDEN_PREFIX}side"
+    rows = as_relation(derivation.query_rows(query, state), side)
+    own = output_names(query)
+    same = all_of(
+        exp.NullSafeEQ(this=column(mine, side), expression=column(name, affected))
+        for mine, name in zip(own, names, strict=True)
+    )
+    items = [alias(column(mine, side), name) for mine, name in zip(own, names, strict=True)]
+    return select_from(rows, items).join(relation_named(affected), on=same, join_type="left semi")
+
+
+def _renamed(select: exp.Query, own: tuple[str, ...], names: tuple[str, ...]) -> exp.Query:
+    if own == names:
+        return select
+    relation = as_relation(select, f"{HIDDEN_PREFIX}side")
+    items = [alias(column(mine), name) for mine, name in zip(own, names, strict=True)]
+    return select_from(relation, [*items, column(SIGN)])

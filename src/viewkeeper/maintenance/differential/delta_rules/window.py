@@ -1,0 +1,11 @@
+"""Window functions: the affected partitions, before and after. Without a common PARTITION BY, everything is one."""
+
+from __future__ import annotations
+
+from viewkeeper.algebra.nodes import Project
+from viewkeeper.maintenance.differential.delta_rules.affected import signed_at_affected
+from viewkeeper.maintenance.differential.derivation import Derivation, Signed
+
+
+def signed(derivation: Derivation, query: Project) -> list[Signed]:
+    return signed_at_affected(derivation, query)

@@ -1,0 +1,146 @@
+"""Which values matter in which columns: where a relation is joined with few rows, only few of its own count.
+
+A limit says: whoever reads this relation needs no rows but those that have one of some values in a column. It goes
+down through the tree as far as that stays true, and across equalities; what it reaches are scans, of which then only
+some files are read. Leaving limits out changes no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from viewkeeper.algebra.nodes import (
+    Attribute,
+    Constant,
+    Derived,
+    Generate,
+    Group,
+    InnerJoin,
+    OuterJoin,
+    Project,
+    Query,
+    Relation,
+    Scan,
+    SemiJoin,
+    SetOperation,
+    TopRows,
+    Window,
+    aliases_of,
+    output_names,
+)
+from viewkeeper.algebra.to_sql import below
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values that a column of a relation of the plan has."""
+
+    relation: str
+    column: str
+    or_null: bool = False
+
+
+Limits: TypeAlias = Mapping[Attribute, Values]
+"""By alias and column, the column in lower case."""
+
+
+def attribute_of(expression: exp.Expr) -> Attribute | None:
+    inner = expression
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return (inner.table, inner.name.lower()) if isinstance(inner, exp.Column) and inner.table else None
+
+
+def limits_in(relation: Relation, limits: Limits) -> Limits:
+    """All limits that follow for the columns of scans in a relation."""
+    match relation:
+        case Scan() | Constant():
+            return limits
+        case InnerJoin(sources, conditions):
+            found = across(conditions, limits)
+            for source in sources:
+                found = {**found, **limits_in(source, _of(source, found))}
+            return found
+        case OuterJoin(left, right, conditions, is_full):
+            kept = _through_nulls(relation, limits)
+            if not is_full:
+                kept = {**kept, **across(conditions, kept)}
+            else:
+                kept = {**kept, **across(conditions, {k: v for k, v in kept.items() if not v.or_null})}
+            return {**kept, **limits_in(left, _of(left, kept)), **limits_in(right, _of(right, kept))}
+        case SemiJoin(left, right, conditions):
+            found = {**limits, **across(conditions, limits)}
+            return {**found, **limits_in(left, _of(left, limits)), **limits_in(right, _of(right, found))}
+        case Generate(source):
+            return {**limits, **limits_in(source, _of(source, limits))}
+        case Derived(alias, query):
+            mine = {name: values for (of, name), values in limits.items() if of == alias}
+            return {**limits, **_in_query(query, mine)}
+
+
+def _of(relation: Relation, limits: Limits) -> Limits:
+    mine = aliases_of(relation)
+    return {key: values for key, values in limits.items() if key[0] in mine}
+
+
+def _through_nulls(join: OuterJoin, limits: Limits) -> Limits:
+    """A row that a limit hides makes its partners look as if they had none, and NULLs come in its place: only where
+    rows with NULL do not matter may the side that can be missing be limited."""
+    optional = aliases_of(join.right) | (aliases_of(join.left) if join.is_full else frozenset())
+    return {key: values for key, values in limits.items() if key[0] not in optional or not values.or_null}
+
+
+def across(conditions: Iterable[exp.Expr], limits: Limits) -> Limits:
+    """The limits, and what equalities make of them."""
+    pairs: list[tuple[Attribute, Attribute, bool]] = []
+    for condition in conditions:
+        if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+            one, other = attribute_of(condition.this), attribute_of(condition.expression)
+            if one is not None and other is not None:
+                is_null_safe = isinstance(condition, exp.NullSafeEQ)
+                pairs += [(one, other, is_null_safe), (other, one, is_null_safe)]
+    found = dict(limits)
+    growing = True
+    while growing:
+        growing = False
+        for one, other, is_null_safe in pairs:
+            if one in found and other not in found:
+                values = found[one]
+                found[other] = values if is_null_safe else replace(values, or_null=False)
+                growing = True
+    return found
+
+
+def _in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
+    if not mine:
+        return {}
+    match query:
+        case TopRows():
+            return {}
+        case SetOperation(_, _, left, right):
+            names = [name.lower() for name in output_names(left)]
+            others = [name.lower() for name in output_names(right)]
+            partner = {other: mine[name] for name, other in zip(names, others, strict=True) if name in mine}
+            return {**_in_query(left, mine), **_in_query(right, partner)}
+        case Project(source, items):
+            shown = {item.name.lower(): item.expression for item in items if item.name.lower() in mine}
+            return limits_below(source, [(expression, mine[name]) for name, expression in shown.items()])
+
+
+def limits_below(source: Relation | Group | Window, wanted: Iterable[tuple[exp.Expr, Values]]) -> Limits:
+    """The limits in a relation, when only rows with such values of these expressions over its outputs matter."""
+    found: dict[Attribute, Values] = {}
+    keys = {item.name for item in source.keys} if isinstance(source, Group) else set()
+    partition = [attribute_of(each) for each in source.partition] if isinstance(source, Window) else []
+    for expression, values in wanted:
+        if isinstance(source, Group) and not (isinstance(expression, exp.Column) and expression.name in keys):
+            continue
+        attribute = attribute_of(below(expression, source))
+        if attribute is not None and (not isinstance(source, Window) or attribute in partition):
+            found.setdefault(attribute, values)
+    relation = source.source if isinstance(source, (Group, Window)) else source
+    return limits_in(relation, found)

@@ -1,0 +1,39 @@
+"""The change of a view from the signed rows of its query: found in the view, counted, and numbered as copies."""
+
+from __future__ import annotations
+
+from viewkeeper.algebra.nodes import Project
+from viewkeeper.generated_names import state_relation
+from viewkeeper.maintenance.bag_changes import signed_changes, touched_rows
+from viewkeeper.maintenance.differential.derivation import Derivation, titles, union
+from viewkeeper.maintenance.plan import Derive, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.maintenance.whole_query import stored_project
+
+
+def rows_steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:
+    parts = derivation.signed(stored_project(view, query))
+    if not parts:
+        return ()
+    delta = derivation.derive(
+        f"find the changes: {titles(parts)}",
+        "delta",
+        union([part.select for part in parts]),
+        ends=True,
+    )
+    old = old_rows(view)
+    touched = state_relation(view.stem, "touched")
+    return (
+        *derivation.steps,
+        Derive(
+            "find these rows in the view",
+            touched,
+            touched_rows(old.relation, delta, view.stored),
+            (old,),
+        ),
+        WriteChangeSet(signed_changes(delta, touched, view.stored), ()),
+    )
+
+
+def old_rows(view: ViewDefinition) -> Read:
+    return Read(state_relation(view.stem, "old"), view.id, view.name, State.OLD)

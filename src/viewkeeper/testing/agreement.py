@@ -1,0 +1,209 @@
+"""Does a maintained view hold what its query gives? Plans are made and run as a refresh would, on DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import duckdb
+
+from viewkeeper.errors import QueryFailedError, UnsupportedError
+from viewkeeper.facts.declared import Reliance
+from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
+from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
+from viewkeeper.maintenance.stored_shape import with_hidden_columns
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.binding import BoundQuery, Column, bind_query
+from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName
+from viewkeeper.sql.script import Fragment
+from viewkeeper.testing.bags import Row, compare_bags
+from viewkeeper.testing.cases import Case
+from viewkeeper.testing.changes import Rows, violated
+from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState, fill, from_duckdb_type, to_duckdb
+from viewkeeper.testing.tables import Table
+
+_VIEW = QualifiedName(DEFAULT_SCHEMA, "_vk_view")
+
+
+class Disagreement(AssertionError):
+    """A maintained view differs from its query. The message says how, and has the case as an expression."""
+
+    def __init__(self, case: Case, what: str, plan: MaintenancePlan, before: Rows, after: Rows) -> None:
+        self.case, self.plan = case, plan
+        super().__init__(
+            "\n".join(
+                [
+                    f"{case.name}: {what}",
+                    f"view: {case.text}",
+                    f"strategy: {plan.strategy.value} ({plan.reason})",
+                    *_shown("before", before),
+                    *_shown("after", after),
+                    f"again: {case.to_python()}",
+                ]
+            )
+        )
+
+
+def _shown(when: str, rows: Rows) -> list[str]:
+    return [f"{when}: {name} = {[tuple(row) for row in each]!r}" for name, each in rows.items()]
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What one refresh of a case did. `violation`: a check stopped it, rightly."""
+
+    strategy: Strategy
+    reason: str
+    facts: tuple[str, ...]
+    violation: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The refreshes of a case in which the view was right every time."""
+
+    refreshes: tuple[Refresh, ...]
+
+    @property
+    def strategies(self) -> frozenset[Strategy]:
+        return frozenset(each.strategy for each in self.refreshes)
+
+
+def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
+    """Load the view, refresh it after each change, then once over all changes; after each it must equal its query.
+
+    Raises `Disagreement` if it does not, or if a plan relies on a constraint that is broken and no check sees it;
+    `QueryFailedError` if the query itself fails on these rows, `UnsupportedError` if DuckDB does not take it.
+    """
+    with database.cursor() as own, database.cursor() as plans:
+        plans.execute("PRAGMA disable_optimizer")  # it costs more than it saves, over so few rows
+        view = definition(plans, case)
+        oracle = _Oracle(own, view.query, case)
+        steps = list(pairwise(case.stream))
+        done = _refreshes(plans, view, case, steps, oracle)
+        if len(steps) > 1:
+            done += _refreshes(plans, view, case, [(case.stream[0], case.stream[-1])], oracle)
+        return Outcome(tuple(done))
+
+
+def definition(database: duckdb.DuckDBPyConnection, case: Case) -> ViewDefinition:
+    """The view as CREATE would define it; its types are those that DuckDB tells."""
+    query = bind_query(Fragment.whole(case.text), case.schema.resolve, case.schema.names)
+    if query.problems:
+        raise query.problems[0]
+    for found in query.inputs:
+        fill(database, found.relation, found.columns, ())
+
+    def types_of(sql: str) -> list[Column]:
+        described = database.execute(f"DESCRIBE {to_duckdb(sql)}").fetchall()
+        return [Column(name, from_duckdb_type(data_type)) for name, data_type, *_ in described]
+
+    try:
+        columns = tuple(types_of(query.text_over(lambda found: found.relation).text))
+    except duckdb.Error as error:
+        raise UnsupportedError(
+            f"DuckDB does not take the query: {_first_line(error)}", "use functions that both engines have."
+        ) from error
+    declared = case.schema.declarations if case.is_trusted else {}
+    return with_hidden_columns(ViewDefinition(_VIEW, str(_VIEW), query, columns, declared=declared), types_of)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+class _Oracle:
+    """The user's own text, evaluated by DuckDB over tables of the user's names."""
+
+    def __init__(self, database: duckdb.DuckDBPyConnection, query: BoundQuery, case: Case) -> None:
+        self._database, self._rows = database, dict[str, Sequence[Row]]()
+        self._tables = {found: found.name.name for found in query.inputs}
+        self._sql = to_duckdb(case.text)
+        if any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
+            # Temporary tables have no schema.
+            self._tables = {found: found.relation for found in query.inputs}
+            self._sql = to_duckdb(query.text_over(lambda found: found.relation).text)
+        self._answers = [(rows, self._evaluate(rows)) for rows in case.stream]
+
+    def answer(self, rows: Rows) -> list[Row]:
+        return next(answer for known, answer in self._answers if known is rows)
+
+    def _evaluate(self, rows: Rows) -> list[Row]:
+        for found, name in self._tables.items():
+            if self._rows.get(found.object_id) != rows[found.object_id]:
+                fill(self._database, name, found.columns, rows[found.object_id])
+                self._rows[found.object_id] = rows[found.object_id]
+        try:
+            return self._database.execute(self._sql).fetchall()
+        except duckdb.Error as error:
+            raise QueryFailedError(f"the query fails on random rows: {_first_line(error)}") from error
+
+
+def _refreshes(
+    database: duckdb.DuckDBPyConnection,
+    view: ViewDefinition,
+    case: Case,
+    steps: Sequence[tuple[Rows, Rows]],
+    oracle: _Oracle,
+) -> list[Refresh]:
+    """Load the view and refresh it step by step."""
+    run = DuckDbRun(database, view)
+    first = steps[0][0] if steps else case.stream[0]
+    load = plan_first_load(view)
+    run.run(load, _states(view.query, case, first, first))
+    _compare(run, oracle, case, load, first, first)
+    done: list[Refresh] = []
+    verified: frozenset[Reliance] = frozenset()
+    for before, after in steps:
+        states = _states(view.query, case, before, after)
+        kinds = {name: state.kinds for name, state in states.items() if state.kinds}
+        if not kinds:
+            continue
+        plan = plan_refresh(view, kinds, None, verified)
+        try:
+            run.run(plan, states)
+        except duckdb.Error as error:
+            raise Disagreement(case, f"the plan fails: {error}", plan, before, after) from error
+        done.append(Refresh(plan.strategy, plan.reason, plan.facts, bool(run.violations)))
+        if run.violations:
+            _confirm_violation(run, case, plan, before, after)
+            break
+        _compare(run, oracle, case, plan, before, after)
+        verified |= plan.relies_on
+    return done
+
+
+def _states(query: BoundQuery, case: Case, before: Rows, after: Rows) -> Mapping[str, TableState]:
+    return {
+        found.object_id: TableState(
+            found.columns,
+            before[found.object_id],
+            after[found.object_id],
+            _change_key(case, case.schema.by_id[found.object_id]),
+        )
+        for found in query.inputs
+    }
+
+
+def _change_key(case: Case, table: Table) -> tuple[str, ...]:
+    """By which columns the changes of a table are told apart: all its parents', and others' if the case says so."""
+    is_keyed = case.is_trusted and (case.changes_by_key or table.id in case.schema.parents)
+    return table.declared.keys[0].columns if is_keyed and table.declared.keys else ()
+
+
+def _compare(
+    run: DuckDbRun, oracle: _Oracle, case: Case, plan: MaintenancePlan, before: Rows, after: Rows
+) -> None:
+    difference = compare_bags(oracle.answer(after), run.visible())
+    if not difference.is_empty:
+        raise Disagreement(case, f"the view is not what its query gives.\n{difference}", plan, before, after)
+
+
+def _confirm_violation(run: DuckDbRun, case: Case, plan: MaintenancePlan, before: Rows, after: Rows) -> None:
+    """A check may only find something where a constraint that the plan relies on is broken."""
+    broken = violated(case.schema, before) | violated(case.schema, after)
+    if not broken & {(each.object_id, each.constraint) for each in plan.relies_on}:
+        raise Disagreement(
+            case, f"a check finds violations of what holds: {run.violations}", plan, before, after
+        )

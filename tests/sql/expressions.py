@@ -1,0 +1,692 @@
+"""Expressions of Spark SQL, over the columns of no particular table, that our dialect must write as they are read."""
+
+AS_WRITTEN = r"""
+a DIV b
+a % b
+a || b || c
+a || b + c
+a + b || c
+a <=> b
+a IS DISTINCT FROM b
+a IS NOT DISTINCT FROM b
+a[0]
+a[0][1].b
+m['k']
+a.b.c
+a.b.c.d.e
+(a).b
+f(a).b
+struct(a, b).a
+INTERVAL 1 DAY
+INTERVAL '1' DAY
+INTERVAL '1 day 2 hours'
+INTERVAL 1 DAY 2 HOURS
+INTERVAL -1 MONTH
+INTERVAL '1-2' YEAR TO MONTH
+INTERVAL '1 02:03:04.5' DAY TO SECOND
+INTERVAL 1.5 SECOND
+- INTERVAL '1' DAY
+d + INTERVAL 1 MONTH - INTERVAL '2' DAYS
+d - INTERVAL 1 DAY
+interval + 1
+DATE '2024-01-31'
+DATE'2024-01-31'
+TIMESTAMP '2024-01-31 12:00:00'
+TIMESTAMP_NTZ '2024-01-31 12:00:00'
+TIMESTAMP_LTZ '2024-01-31 12:00:00'
+TIME '12:00:00'
+X'1F2C'
+x'1f'
+1L
+1S
+1Y
+1.0BD
+1e3D
+1E3
+1.5
+5.
+1.5F
+-1L
+1e-3
+100BD
+0.10BD
+1e5BD
+a LIKE 'x%'
+a NOT LIKE 'x%'
+a LIKE 'x/%' ESCAPE '/'
+a NOT LIKE 'x/%' ESCAPE '/'
+a LIKE ANY ('x', 'y')
+a LIKE ALL ('x', 'y')
+a NOT LIKE ANY ('x', 'y')
+a ILIKE 'x'
+a ILIKE ANY ('x', 'y')
+a NOT ILIKE ALL ('x%', 'y')
+a RLIKE '^x'
+a NOT RLIKE '^x'
+a BETWEEN 1 AND 2
+a NOT BETWEEN 1 AND 2
+a IN (1, 2)
+a NOT IN (1, 2)
+(a, b) IN ((1, 2), (3, 4))
+a IN (SELECT x FROM u)
+EXISTS(SELECT 1 FROM u)
+NOT EXISTS(SELECT 1 FROM u)
+a IS NULL
+a IS NOT NULL
+a IS TRUE
+a IS NOT FALSE
+NOT a
+a AND NOT b OR c
+NOT a = b
+a & b
+a | b
+a ^ b
+~ a
+a | b & c
+a & b ^ c | d
+a << 2
+a >> 2
+a + 1 << 2
+a & b << 2
+- - a
+- (- a)
+CASE WHEN a THEN 1 ELSE 2 END
+CASE a WHEN 1 THEN 'x' WHEN 2 THEN 'y' END
+IF(a, 1, 2)
+CAST(a AS INT)
+CAST(a AS DECIMAL(10, 2))
+CAST(a AS VARCHAR(3))
+CAST(a AS CHAR(3))
+CAST(a AS STRING)
+CAST(a AS TIMESTAMP)
+CAST(a AS TIMESTAMP_NTZ)
+CAST(a AS TIMESTAMP_LTZ)
+CAST(a AS BINARY)
+CAST(a AS TINYINT)
+CAST(a AS FLOAT)
+CAST(a AS ARRAY<INT>)
+CAST(a AS MAP<STRING, ARRAY<INT>>)
+CAST(a AS STRUCT<x: INT, y: STRING>)
+CAST(a AS INTERVAL DAY TO SECOND)
+CAST(a AS INTERVAL YEAR)
+CAST(a AS VARIANT)
+CAST(a AS TIME(3))
+CAST(a AS TIME)
+CAST(a AS STRING COLLATE UTF8_LCASE)
+CAST(a AS GEOMETRY(4326))
+TRY_CAST(a AS INT)
+EXTRACT(YEAR FROM d)
+EXTRACT(day FROM d)
+EXTRACT(DOW FROM d)
+EXTRACT('YEAR', d)
+TRIM(a)
+TRIM('x', a)
+TRIM(BOTH 'x' FROM a)
+TRIM(LEADING 'x' FROM a)
+TRIM(TRAILING FROM a)
+TRIM('x' FROM a)
+SUBSTRING(a, 1, 2)
+SUBSTR(a, 1)
+POSITION('x', a)
+POSITION('x', a, 2)
+OVERLAY(a, 'x', 2)
+a COLLATE UTF8_LCASE
+COUNT(*)
+COUNT(DISTINCT a)
+COUNT(DISTINCT a, b)
+COUNT(a, b)
+COUNT(*) FILTER(WHERE a > 1)
+SUM(DISTINCT a)
+SUM(a) FILTER(WHERE b)
+AVG(a)
+MIN(a)
+MAX(DISTINCT a)
+STDDEV(a)
+STDDEV_POP(a)
+STDDEV_SAMP(a)
+VARIANCE(a)
+VAR_POP(a)
+CORR(a, b)
+COVAR_POP(a, b)
+COVAR_SAMP(a, b)
+BOOL_AND(a)
+BOOL_OR(a)
+COALESCE(a, b, 1)
+NVL(a, b)
+IFNULL(a, b)
+NVL2(a, b, c)
+NULLIF(a, b)
+PERCENTILE(a, 0.5)
+PERCENTILE(DISTINCT a, 0.5)
+PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)
+PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY a DESC)
+PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a) FILTER(WHERE b)
+PERCENTILE_APPROX(a, 0.5, 100)
+APPROX_PERCENTILE(a, ARRAY(0.5, 0.9))
+MEDIAN(a)
+MODE(a)
+MODE() WITHIN GROUP (ORDER BY a)
+LISTAGG(a, ',') WITHIN GROUP (ORDER BY b)
+LISTAGG(DISTINCT a, ',')
+STRING_AGG(a, ',')
+COLLECT_LIST(a)
+COLLECT_LIST(DISTINCT a)
+ARRAY_AGG(a)
+COLLECT_SET(a)
+FIRST(a)
+FIRST(a, TRUE)
+FIRST(a) IGNORE NULLS
+FIRST_VALUE(a) IGNORE NULLS OVER (PARTITION BY b ORDER BY c)
+LAST_VALUE(a, TRUE) OVER (ORDER BY c)
+ANY_VALUE(a)
+ANY_VALUE(a) RESPECT NULLS
+NTH_VALUE(a, 2) OVER (PARTITION BY b ORDER BY c)
+LAG(a) OVER (ORDER BY c)
+LAG(a, 1, 0) OVER (ORDER BY c)
+LEAD(a, 2) IGNORE NULLS OVER (ORDER BY c)
+RANK() OVER (ORDER BY b NULLS LAST)
+DENSE_RANK() OVER (ORDER BY b)
+NTILE(4) OVER (ORDER BY b)
+PERCENT_RANK() OVER (ORDER BY b)
+CUME_DIST() OVER (ORDER BY b)
+SUM(a) OVER (ORDER BY b ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+SUM(a) OVER (ORDER BY b RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND CURRENT ROW)
+SUM(a) OVER w
+MAX_BY(a, b)
+MIN_BY(a, b)
+BIT_AND(a)
+BIT_XOR(a)
+COUNT_IF(a > 1)
+GROUPING(a)
+GROUPING_ID(a, b)
+APPROX_COUNT_DISTINCT(a)
+REGR_SLOPE(a, b)
+TRY_SUM(a)
+TRY_AVG(a)
+EXPLODE(a)
+EXPLODE_OUTER(a)
+POSEXPLODE(a)
+POSEXPLODE_OUTER(a)
+INLINE(a)
+INLINE_OUTER(a)
+STACK(2, 1, 2, 3)
+ARRAY(1, 2, 3)
+ARRAY()
+MAP('a', 1, 'b', 2)
+MAP()
+NAMED_STRUCT('a', 1, 'b', b)
+STRUCT(a AS x, b)
+STRUCT(*)
+MAP_FROM_ARRAYS(a, b)
+STR_TO_MAP(a)
+SPLIT(a, ',')
+SPLIT(a, ',', 2)
+REGEXP_EXTRACT(a, '(\\d+)')
+REGEXP_EXTRACT(a, '(\\d+)', 0)
+REGEXP_REPLACE(a, 'x', 'y')
+REGEXP_EXTRACT_ALL(a, 'x')
+REGEXP_LIKE(a, 'x')
+RLIKE(a, 'x')
+LIKE(a, 'x', '/')
+ILIKE(a, 'x')
+DATE_ADD(d, 1)
+DATE_ADD(MONTH, 1, d)
+DATEADD(DAY, 1, d)
+TIMESTAMPADD(HOUR, 1, d)
+DATE_SUB(d, 1)
+DATEDIFF(a, b)
+DATEDIFF(DAY, a, b)
+DATE_DIFF(MONTH, a, b)
+TIMESTAMPDIFF(MINUTE, a, b)
+DATE_FORMAT(d, 'yyyy-MM-dd')
+DATE_FORMAT(d, 'EEEE QQQ')
+TO_DATE(a)
+TO_DATE(a, 'MM/dd/yyyy')
+TO_TIMESTAMP(a, 'yyyy')
+UNIX_TIMESTAMP(a)
+UNIX_TIMESTAMP(a, 'yyyy')
+FROM_UNIXTIME(a)
+FROM_UNIXTIME(a, 'yyyy')
+TRUNC(d, 'MM')
+DATE_TRUNC('MONTH', d)
+DATE_PART('year', d)
+YEAR(d)
+MONTH(d)
+DAY(d)
+DAYOFMONTH(d)
+DAYOFWEEK(d)
+WEEKDAY(d)
+WEEKOFYEAR(d)
+DAYOFYEAR(d)
+LAST_DAY(d)
+ADD_MONTHS(d, 1)
+MONTHS_BETWEEN(a, b, FALSE)
+FROM_UTC_TIMESTAMP(a, 'UTC')
+TO_UTC_TIMESTAMP(a, 'UTC')
+CONVERT_TIMEZONE('UTC', a)
+MAKE_DATE(1, 2, 3)
+MAKE_TIMESTAMP(1, 2, 3, 4, 5, 6)
+CURRENT_DATE
+CURRENT_DATE()
+CURRENT_TIMESTAMP()
+NOW()
+CURDATE()
+DATE(a)
+TIMESTAMP(a)
+INT(a)
+STRING(a)
+DOUBLE(a)
+DECIMAL(a)
+BOOLEAN(a)
+BIGINT(a)
+BINARY(a)
+CONCAT(a, b)
+CONCAT_WS(',', a, b)
+LENGTH(a)
+CHAR_LENGTH(a)
+LEN(a)
+LOCATE('x', a)
+LOCATE('x', a, 2)
+INSTR(a, 'x')
+CHARINDEX('x', a)
+LEFT(a, 2)
+RIGHT(a, 2)
+LPAD(a, 5)
+LPAD(a, 5, 'x')
+RPAD(a, 5, 'x')
+LTRIM(a)
+LTRIM('x', a)
+BTRIM(a, 'x')
+UCASE(a)
+LCASE(a)
+UPPER(a)
+INITCAP(a)
+CHR(65)
+CHAR(65)
+ASCII(a)
+REPLACE(a, 'x')
+REPLACE(a, 'x', 'y')
+TRANSLATE(a, 'x', 'y')
+FORMAT_NUMBER(a, 2)
+FORMAT_STRING('%d', a)
+PRINTF('%d', a)
+CEIL(a)
+CEILING(a)
+CEIL(a, 1)
+FLOOR(a, 1)
+ROUND(a, 2)
+BROUND(a, 2)
+POW(a, 2)
+POWER(a, 2)
+LOG(a)
+LOG(2, a)
+LOG2(a)
+LOG10(a)
+LN(a)
+MOD(a, 2)
+PMOD(a, 2)
+DIV(a, 2)
+GREATEST(a, b)
+LEAST(a, b)
+SIZE(a)
+CARDINALITY(a)
+ARRAY_SIZE(a)
+ELEMENT_AT(a, 1)
+TRY_ELEMENT_AT(a, 1)
+SLICE(a, 1, 2)
+SORT_ARRAY(a)
+SORT_ARRAY(a, FALSE)
+ARRAY_SORT(a)
+ARRAY_SORT(a, (x, y) -> x - y)
+ARRAY_JOIN(a, ',', 'z')
+ARRAY_CONTAINS(a, 1)
+ARRAY_APPEND(a, 1)
+ARRAY_INSERT(a, 1, 2)
+ARRAYS_OVERLAP(a, b)
+SEQUENCE(1, 5)
+SEQUENCE(1, 5, 2)
+TRANSFORM(a, x -> x + 1)
+TRANSFORM(a, (x, i) -> x + i)
+TRANSFORM(a, X -> x + 1)
+TRANSFORM(a, x -> x.b.c)
+TRANSFORM(a, x -> x.b[0].c)
+TRANSFORM(a, x -> FILTER(b, y -> y > x))
+FILTER(a, x -> x > 1)
+EXISTS(a, x -> x > 1)
+FORALL(a, x -> x > 1)
+AGGREGATE(a, 0, (acc, x) -> acc + x)
+AGGREGATE(a, 0, (acc, x) -> acc + x, acc -> acc * 10)
+REDUCE(a, 0, (acc, x) -> acc + x)
+ZIP_WITH(a, b, (x, y) -> x + y)
+MAP_FILTER(a, (k, v) -> v > 1)
+TRANSFORM_KEYS(a, (k, v) -> k)
+GET_JSON_OBJECT(a, '$.b')
+GET_JSON_OBJECT(a, '$.b[0]')
+JSON_TUPLE(a, 'b', 'c')
+FROM_JSON(a, 'x INT')
+TO_JSON(a)
+SCHEMA_OF_JSON('{}')
+PARSE_JSON(a)
+VARIANT_GET(a, '$.b', 'int')
+MD5(a)
+SHA1(a)
+SHA(a)
+SHA2(a, 256)
+CRC32(a)
+HASH(a, b)
+XXHASH64(a)
+HEX(a)
+UNHEX(a)
+BASE64(a)
+UNBASE64(a)
+ENCODE(a, 'utf-8')
+DECODE(a, 'utf-8')
+DECODE(a, 1, 'x', 2, 'y', 'z')
+ISNULL(a)
+ISNOTNULL(a)
+ISNAN(a)
+EQUAL_NULL(a, b)
+ZEROIFNULL(a)
+NULLIFZERO(a)
+SHIFTLEFT(a, 1)
+SHIFTRIGHT(a, 1)
+BIT_COUNT(a)
+BIT_GET(a, 1)
+TRY_ADD(a, b)
+TRY_DIVIDE(a, b)
+TRY_TO_NUMBER(a, '99')
+TO_NUMBER(a, '99')
+TO_CHAR(a, '99')
+WIDTH_BUCKET(a, 1, 2, 3)
+RAND()
+UUID()
+TYPEOF(a)
+MASK(a, upperChar => 'Q')
+MASK(a, 'Q')
+RAISE_ERROR('x')
+WINDOW(d, '10 minutes')
+sales.f(a)
+sales.upper(a)
+system.builtin.upper(a)
+r'\d+'
+'it\'s'
+"double"
+'a\nb'
+'a\\d'
+'\%'
+'100\%'
+a.b IS NULL AND c = 1
+(a + b) * c
+a + b * c
+a - (b - c)
+a = (b = c)
+a / b / c
+(SELECT MAX(x) FROM u)
+a = (SELECT MAX(x) FROM u)
+LEVENSHTEIN(a, b, 3)
+SOUNDEX(a)
+FIND_IN_SET('a', b)
+SPLIT_PART(a, ',', 1)
+STARTSWITH(a, 'x')
+ENDSWITH(a, 'x')
+CONTAINS(a, 'x')
+PI()
+E()
+NEGATIVE(a)
+POSITIVE(a)
+SIGNUM(a)
+TIMEDIFF(HOUR, a, b)
+COUNT(t.*)
+""".strip().splitlines()
+"""Written back word by word."""
+
+IN_OTHER_WORDS = {
+    "a == b": "a = b",
+    "a != b": "a <> b",
+    "a::INT": "CAST(a AS INT)",
+    "a.b::STRING": "CAST(a.b AS STRING)",
+    "-a::INT": "-CAST(a AS INT)",
+    "DATE '2024-01-31'::STRING": "CAST(DATE '2024-01-31' AS STRING)",
+    ".5": "0.5",
+    "a LIKE SOME ('x', 'y')": "a LIKE ANY ('x', 'y')",
+    "a REGEXP '^x'": "a RLIKE '^x'",
+    "a IS UNKNOWN": "a IS NULL",
+    "! a": "NOT a",
+    "a >>> 2": "SHIFTRIGHTUNSIGNED(a, 2)",
+    "+ a": "POSITIVE(a)",
+    "CAST(a AS BYTE)": "CAST(a AS TINYINT)",
+    "CAST(a AS SHORT)": "CAST(a AS SMALLINT)",
+    "CAST(a AS LONG)": "CAST(a AS BIGINT)",
+    "CAST(a AS REAL)": "CAST(a AS FLOAT)",
+    "CAST(a AS DEC(5))": "CAST(a AS DECIMAL(5))",
+    "CAST(a AS NUMERIC(5, 2))": "CAST(a AS DECIMAL(5, 2))",
+    "SUBSTRING(a FROM 1 FOR 2)": "SUBSTRING(a, 1, 2)",
+    "SUBSTR(a FROM 2)": "SUBSTR(a, 2)",
+    "POSITION('x' IN a)": "POSITION('x', a)",
+    "OVERLAY(a PLACING 'x' FROM 2 FOR 1)": "OVERLAY(a, 'x', 2, 1)",
+    "MEAN(a)": "AVG(a)",
+    "STD(a)": "STDDEV(a)",
+    "VAR_SAMP(a)": "VARIANCE(a)",
+    "EVERY(a)": "BOOL_AND(a)",
+    "SOME(a)": "BOOL_OR(a)",
+    "ANY(a)": "BOOL_OR(a)",
+    "ANY(a > 1) FILTER(WHERE b)": "BOOL_OR(a > 1) FILTER(WHERE b)",
+    "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC NULLS LAST)": "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC)",
+    "'a' 'b'": "'ab'",
+}
+"""Written back in other words that Spark reads as the same."""
+
+ON_ONE_ROW = r"""
+a DIV b
+t || t || t
+t || b + c
+b + t || c
+a <=> b
+a IS DISTINCT FROM b
+a IS NOT DISTINCT FROM b
+a = b IN (true)
+a = b NOT IN (f)
+f = (a NOT IN (1))
+t LIKE t = t
+f BETWEEN false AND a = b
+f NOT BETWEEN false AND a < b
+a = b > f
+a = b BETWEEN false AND true
+a = b IS NOT NULL
+a <=> b IS NULL
+NOT a = b
+! f
+a::STRING
+-a::BIGINT
+arr[0]
+m['k']
+st.b.c
+(st).b
+INTERVAL 1 DAY
+INTERVAL '1' DAY
+INTERVAL '1 day 2 hours'
+INTERVAL 1 DAY 2 HOURS
+INTERVAL 1 DAY -2 HOURS
+INTERVAL -1 MONTH
+INTERVAL '1-2' YEAR TO MONTH
+INTERVAL '1 02:03:04.5' DAY TO SECOND
+INTERVAL 1.5 SECOND
+- INTERVAL '1' DAY
+d + INTERVAL 1 MONTH - INTERVAL '2' DAYS
+DATE '2024-01-31'
+TIMESTAMP '2024-01-31 12:00:00'
+TIMESTAMP_NTZ '2024-01-31 12:00:00'
+TIMESTAMP_LTZ '2024-01-31 12:00:00'
+TIMESTAMP '2024-01-31 12:00:00+02:00'
+TIME '12:00:00'
+DATE '2024-01-31'::STRING
+X'1F2C'
+x'1f'
+X'1'
+1L
+1S
+1Y
+1.0BD
+1e3D
+1E3
+1.5
+.5
+5.
+1.5F
+-1L
+1e-3
+100BD
+0.10BD
+1e5BD
+0.00
+-0.0
+t LIKE 'x%'
+t NOT LIKE 'x%'
+t LIKE 'x/%' ESCAPE '/'
+t NOT LIKE 'x/%' ESCAPE '/'
+t LIKE ANY ('x', 'y')
+t LIKE ALL ('x', 'y')
+t NOT LIKE ANY ('x', 'y')
+t LIKE SOME ('x', 'y')
+t ILIKE 'x'
+t ILIKE ANY ('x', 'y')
+t NOT ILIKE ALL ('x%', 'y')
+t RLIKE '^x'
+t REGEXP '^x'
+t NOT RLIKE '^x'
+a NOT BETWEEN 1 AND 2
+(a, b) IN ((1, 2), (3, 4))
+f IS TRUE
+f IS NOT FALSE
+f IS UNKNOWN
+f IS NOT UNKNOWN
+a | b & c
+a & b ^ c | a
+a << 2
+a >> 2
+a >>> 2
+a + 1 << 2
+a & b << 2
+a << b + c
+a ^ b << 1 & 3
++ a
++ '5'
+- - a
+- (- a)
+CASE WHEN f THEN 1 ELSE 2 END
+CASE a WHEN 1 THEN 'x' WHEN 2 THEN 'y' END
+IF(f, 1, 2)
+CAST(a AS DECIMAL(10, 2))
+CAST(t AS VARCHAR(2))
+CAST(t AS CHAR(5))
+CAST(t AS STRING COLLATE UTF8_LCASE)
+CAST(a AS BYTE)
+CAST(a AS DEC(5))
+CAST(a AS REAL)
+CAST(NULL AS MAP<STRING, ARRAY<INT>>)
+CAST(st AS STRUCT<x: STRUCT<y: STRING>>)
+CAST(NULL AS INTERVAL DAY TO SECOND)
+CAST('12:00:00' AS TIME(3))
+CAST(NULL AS TIME)
+CAST(NULL AS VARIANT)
+CAST(ts AS TIMESTAMP_NTZ)
+TRY_CAST(t AS INT)
+EXTRACT(YEAR FROM d)
+EXTRACT(DOW FROM d)
+TRIM('x', t)
+TRIM(BOTH 'x' FROM t)
+TRIM(LEADING 'x' FROM t)
+TRIM(TRAILING FROM t)
+TRIM(BOTH FROM t)
+TRIM('x' FROM t)
+TRIM(FROM t)
+SUBSTRING(t FROM 1 FOR 2)
+SUBSTR(t FROM 2)
+SUBSTRING(t FROM 2)
+POSITION('x' IN t)
+OVERLAY(t PLACING 'x' FROM 2 FOR 1)
+OVERLAY(t PLACING 'x' FROM 2)
+t COLLATE UTF8_LCASE
+COUNT(*) FILTER(WHERE a > 1)
+COUNT(a, b)
+MEAN(a)
+STD(a)
+VAR_SAMP(a)
+EVERY(f)
+ANY(f) FILTER (WHERE f)
+SOME(f)
+PERCENTILE(DISTINCT a, 0.5)
+PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)
+MODE() WITHIN GROUP (ORDER BY a)
+LISTAGG(DISTINCT t, ',') WITHIN GROUP (ORDER BY t)
+FIRST(a, TRUE)
+FIRST(a IGNORE NULLS)
+FIRST(a) IGNORE NULLS
+LAST_VALUE(a, TRUE) OVER (ORDER BY c)
+FIRST_VALUE(a) IGNORE NULLS OVER (PARTITION BY b ORDER BY c)
+ANY_VALUE(a) RESPECT NULLS
+ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC NULLS LAST)
+RANK() OVER (ORDER BY b NULLS LAST)
+SUM(a) OVER (ORDER BY b ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+SUM(a) OVER (ORDER BY d RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND CURRENT ROW)
+SUM(a) OVER (ORDER BY b ROWS 2 PRECEDING)
+SUM(a) OVER (DISTRIBUTE BY b SORT BY c)
+STRUCT(a AS x, b)
+STRUCT(*)
+TRANSFORM(arr, x -> x + 1)
+TRANSFORM(arr, X -> x + 1)
+TRANSFORM(ARRAY(st), x -> x.b.c)
+TRANSFORM(ARRAY(st), `x y` -> `x y`.b.c)
+AGGREGATE(arr, 0, (acc, x) -> acc + x, acc -> acc * 10)
+MASK(t, upperChar => 'Q')
+'a' 'b'
+r'\d+' 'x'
+'x' r'\d+'
+r'\d+'
+R"\w"
+'it\'s'
+'it''s'
+"double"
+"do""uble"
+'a\nb\tc\0\\d'
+'\%\_'
+'100\%'
+'\u00e9\U0001F600'
+'\101'
+''
+'🎉'
+(SELECT MAX(a) FROM one_row)
+a IN (SELECT a FROM one_row)
+EXISTS (SELECT 1 FROM one_row)
+a NOT IN (SELECT a FROM one_row)
+CURRENT_DATE
+current_user
+user
+`nvl`(a, 1)
+system.builtin.upper(t)
+date_add(day, 1, d)
+`date_add`(d, 1)
+int(t)
+date(t)
+decimal(a)
+map('a', 1)['a']
+array(1, 2)[0]
+named_struct('x', 1).x
+arr[a]
+a % 2 = 0 AND NOT f OR t IS NULL
+a / b / c
+a - (b - c)
+a * (b + c)
+CASE WHEN a = 1 THEN 1 END + 1
+a <> b
+a != b
+a == b
+a !< b
+a !> b
+""".strip().splitlines()
+"""Over the row of `ONE_ROW`, for Spark to compare."""
+
+ONE_ROW = """
+SELECT 1 AS a, 2 AS b, 3 AS c, TRUE AS f, 'xyz' AS t, ARRAY(1, 2) AS arr, MAP('k', 1) AS m, DATE '2024-01-31' AS d,
+    TIMESTAMP '2024-01-31 01:02:03' AS ts, NAMED_STRUCT('b', NAMED_STRUCT('c', 1)) AS st
+"""
