@@ -80,13 +80,23 @@ class Measurement:
 
     @property
     def steps(self) -> dict[str, float]:
-        """Median seconds of each step, as the reports have them; `other` is what lies between the steps."""
+        """Median seconds of each kind of step, as the reports have them; `other` lies between the steps."""
         found: dict[str, list[float]] = {}
         for report in self.reports:
-            known = {f"{v.name}: {title}": seconds for v in report.views for title, seconds in v.steps}
-            for title, seconds in {**known, "other": report.seconds - sum(known.values())}.items():
-                found.setdefault(title, []).append(seconds)
-        return {title: round(median(seconds), 3) for title, seconds in found.items()}
+            taken: dict[str, float] = {"other": report.seconds}
+            for view in report.views:
+                for title, seconds in view.steps:
+                    step = f"{view.name}: {title.partition(':')[0]}"
+                    taken[step] = taken.get(step, 0) + seconds
+                    taken["other"] -= seconds
+            for step, seconds in taken.items():
+                found.setdefault(step, []).append(seconds)
+        return {step: round(median(seconds), 3) for step, seconds in found.items()}
+
+    @property
+    def rows_changed(self) -> float:
+        """Rows that a refresh inserted and deleted, in the view and those below."""
+        return median(sum(view.inserted + view.deleted for view in report.views) for report in self.reports)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -95,6 +105,7 @@ class Measurement:
             "changes": self.changes,
             "strategy": self.strategy,
             **{way: [asdict(cost) for cost in costs] for way, costs in self.costs.items()},
+            "rows changed": self.rows_changed,
             "steps": self.steps,
             "reports": [report.to_json() for report in self.reports],
         }
@@ -221,34 +232,39 @@ def measured(scale: float, changes: Sequence[int], views: Sequence[str], repeats
 
 
 def markdown(measurements: Sequence[Measurement]) -> str:
-    """Seconds are medians with the least and the greatest; jobs and rows are medians."""
+    """Seconds are medians with the least and the greatest. The rest are medians, of the ways in their order."""
     head = [
         "scale", "view", "lines", "strategy", "refresh s", "by hand s", "recompute s", "recompute / refresh",
-        "by hand / refresh", "jobs", "rows read", "rows written", "longest step s",
+        "by hand / refresh", "rows changed", "jobs", "rows read", "rows written", "longest step of the refresh",
     ]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for each in measurements:
         longest = max(each.steps.items(), key=lambda step: step[1])
         rows.append(
             [f"{each.scale:g}", each.view, f"{each.changes:,}", each.strategy]
             + [spread(each.seconds(way), digits=2) for way in WAYS]
             + [f"{each.times_as_long(way):.1f}" for way in (RECOMPUTE, BY_HAND)]
+            + [f"{each.rows_changed:,.0f}"]
             + [" / ".join(f"{each.typical(way, figure):,.0f}" for way in WAYS) for figure in FIGURES]
-            + [f"{longest[0]}: {longest[1]:.2f}"]
+            + [f"{longest[0]}, {longest[1]:.2f} s"]
         )
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _table(head, rows)
 
 
 def growth(measurements: Sequence[Measurement]) -> str:
     """How each way's time grows from the smallest scale to the largest, for the same number of changes."""
     least, most = min(m.scale for m in measurements), max(m.scale for m in measurements)
     small = {(m.view, m.changes): m for m in measurements if m.scale == least}
-    rows = [["view", "lines", *(f"{way}, {most / least:g} times the data" for way in WAYS)], ["---"] * 5]
+    rows = []
     for each in (m for m in measurements if m.scale == most):
         other = small[each.view, each.changes]
         times = [each.typical(way, "seconds") / other.typical(way, "seconds") for way in WAYS]
-        rows.append([each.view, f"{each.changes:,}", *(f"{times_:.1f} times as long" for times_ in times)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        rows.append([each.view, f"{each.changes:,}", *(f"{factor:.1f}" for factor in times)])
+    return _table(["view", "lines", *(f"{way} at {most:g} / at {least:g}" for way in WAYS)], rows)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 def numbers(text: str) -> list[int]:

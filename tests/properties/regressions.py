@@ -12,6 +12,7 @@ _SHOP = (
     "CREATE TABLE p (id INT PRIMARY KEY, name STRING);"
     "CREATE TABLE c (id INT PRIMARY KEY, p INT NOT NULL REFERENCES p, price INT)"
 )
+_NEVER_FOUND = "NOT EXISTS (SELECT 1 FROM r AS s WHERE s.w = l.k)"
 
 REGRESSIONS: tuple[Case, ...] = (
     case_of(
@@ -103,22 +104,25 @@ REGRESSIONS: tuple[Case, ...] = (
         [{"l": [(None, "a")], "r": []}, {"l": [(None, "a")], "r": [(None, 1)]}],
         name="a limit along <=> lets NULLs through",
     ),
-    case_of(
-        _PAIRS,
-        "SELECT r.w, max(l.v) AS m FROM l LEFT JOIN r ON l.k = r.k GROUP BY r.w",
-        [
-            {"l": [(1, "a"), (2, "b")], "r": [(1, 5), (2, 6)]},
-            {"l": [(1, "a"), (2, "b")], "r": [(2, 6)]},
-        ],
-        name="groups by a column of the inner side: the inner side is not limited to the affected groups",
-    ),
-    case_of(
-        _PAIRS,
-        "SELECT l.v, r.w, count(*) OVER (PARTITION BY r.w) AS n FROM l LEFT JOIN r ON l.k = r.k",
-        [
-            {"l": [(1, "a"), (2, "b")], "r": [(1, 5), (2, 6)]},
-            {"l": [(1, "a"), (2, "b")], "r": [(2, 6)]},
-        ],
-        name="windows over a column of the inner side: the inner side is not limited to the affected partitions",
+    *(
+        case_of(
+            _PAIRS,
+            f"SELECT r.w, {call} AS m FROM l LEFT JOIN r ON l.k = r.k {rest}",
+            [
+                {"l": [(1, "a"), (2, "b")], "r": [(1, 5), (2, 6)]},
+                {"l": [(1, "a"), (2, "b")], "r": [(2, 6)]},
+            ],
+            name=f"the inner side of an outer join is not limited to the affected {what}",
+        )
+        for what, call, rest in (
+            ("groups", "max(l.v)", "GROUP BY r.w"),
+            ("groups below explode", "max(l.v)", "LATERAL VIEW explode(array(1, 2)) e AS x GROUP BY r.w"),
+            ("groups below NOT EXISTS", "max(l.v)", f"WHERE {_NEVER_FOUND} GROUP BY r.w"),
+            (
+                "partitions",
+                "rank() OVER (PARTITION BY r.w ORDER BY l.v NULLS FIRST)",
+                f"WHERE {_NEVER_FOUND}",
+            ),
+        )
     ),
 )

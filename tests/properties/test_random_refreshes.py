@@ -57,7 +57,7 @@ def _bring_to(warehouse: Warehouse, schema: Schema, before: Rows | None, after: 
 def test_views_equal_their_queries_after_random_changes(first: int, spark: Any, tmp_path: Path) -> None:
     generator = random.Random(SEED * 100_003 + first)
     schema = random_schema(generator)
-    stream = random_stream(generator, schema, Values(), steps=3)
+    stream = random_stream(generator, schema, Values(), steps=2)
     warehouse = Warehouse(tmp_path / "warehouse", spark)
     warehouse.run_script(schema.to_sql())
     _bring_to(warehouse, schema, None, stream[0])

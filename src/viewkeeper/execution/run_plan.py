@@ -148,6 +148,9 @@ class PlanRun:
         if read.state is State.BETWEEN:
             return self._rows_between(session, read)
         record = self.catalogue.object(read.object_id)
+        asked = None if read.only_if is None else self.computed.get(read.only_if)
+        if asked is not None and not asked.num_rows:
+            return _no_rows(session, record.columns)
         version = (self.consumed if read.state is State.OLD else self.new_versions)[read.object_id]
         limit = read.limit
         values = None if limit is None else self._limiting_values(limit, record.columns)
@@ -162,9 +165,7 @@ class PlanRun:
             rows = select_all(self.workspace.relation(record, version))
             return session.sql(render(rows if condition is None else rows.where(condition)))
         if not files:
-            return session.createDataFrame(
-                arrow_schema(record.columns).empty_table(), schema_text(record.columns)
-            )
+            return _no_rows(session, record.columns)
         frame = session.read.schema(schema_text(record.columns)).parquet(*files)
         return frame if condition is None else frame.where(condition.sql(dialect="spark"))
 
@@ -388,6 +389,10 @@ class PlanRun:
             self.workspace.layout.rows(self.view.location), self.old_version
         )
         return any(commit.epoch == self.epoch and commit.operation != "RESTORE" for commit in commits)
+
+
+def _no_rows(session: Any, columns: Sequence[Column]) -> Any:
+    return session.createDataFrame(arrow_schema(columns).empty_table(), schema_text(columns))
 
 
 def _drop_relations(session: Any, relations: list[str]) -> None:

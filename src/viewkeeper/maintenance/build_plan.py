@@ -15,6 +15,7 @@ from viewkeeper.maintenance.differential.dropped import reliances
 from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.differential.reread_view import reread_steps, shown_keys
 from viewkeeper.maintenance.differential.rows_view import rows_steps
+from viewkeeper.maintenance.differential.top_view import is_kept, top_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
@@ -44,8 +45,8 @@ def why_recomputed(view: ViewDefinition) -> str | None:
             return "its one group would have to be read again whole"
         case Window(_, _, partition) if not partition:
             return "its window functions have no PARTITION BY in common: any change can reach every row"
-        case Derived(_, TopRows()):
-            return "any change can move the first rows of an order"
+        case Derived(_, TopRows()) if not is_kept(view, query):
+            return "rows behind an OFFSET, or without LIMIT, can move with any change"
     return None
 
 
@@ -89,6 +90,8 @@ def _steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tupl
             steps = (update_steps if _is_updated(view) else reread_steps)(view, query, derivation)
         case Window() if shown_keys(query) is not None:
             steps = reread_steps(view, query, derivation)
+        case Derived(_, TopRows()):
+            steps = top_steps(view, query, derivation)
         case _:
             steps = rows_steps(view, query, derivation)
     if not steps:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Group, Item, Project, sql_of
+from viewkeeper.algebra.nodes import Derived, Group, Item, Project, TopRows, output_names, sql_of
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.binding import Column
+from viewkeeper.sql.rendering import column
 from viewkeeper.sql.types import UNKNOWN, Simple
 
 ROWS = f"{HIDDEN_PREFIX}rows"
@@ -48,10 +49,20 @@ class Average:
 
 
 @dataclass(frozen=True)
+class Extreme:
+    """A stored minimum or maximum. It follows from the old one and what came, unless what it shows went away."""
+
+    name: str
+    argument: exp.Expr
+    is_least: bool
+
+
+@dataclass(frozen=True)
 class GroupState:
     counts: tuple[Counted, ...]
     sums: tuple[Summed, ...]
     averages: tuple[Average, ...]
+    extremes: tuple[Extreme, ...]
 
 
 def state_of(group: Group) -> GroupState | str:
@@ -59,6 +70,7 @@ def state_of(group: Group) -> GroupState | str:
     counts = [Counted(ROWS, None)]
     sums: list[Summed] = []
     averages: list[Average] = []
+    extremes: list[Extreme] = []
 
     def count_of(argument: exp.Expr | None, name: str | None = None) -> str:
         for known in counts:
@@ -86,9 +98,11 @@ def state_of(group: Group) -> GroupState | str:
         if function == "avg" and argument is not None:
             summed = sum_of(argument)
             averages.append(Average(item.name, summed.name, summed.count))
+        elif function in ("min", "max") and argument is not None and group.keys:
+            extremes.append(Extreme(item.name, argument, function == "min"))
         elif function not in ("count", "sum"):
             return f"{sql_of(item.expression)} cannot be updated from its old value"
-    return GroupState(tuple(counts), tuple(sums), tuple(averages))
+    return GroupState(tuple(counts), tuple(sums), tuple(averages), tuple(extremes))
 
 
 def _call(expression: exp.Expr) -> tuple[str, exp.Expr | None]:
@@ -97,7 +111,13 @@ def _call(expression: exp.Expr) -> tuple[str, exp.Expr | None]:
     call = expression
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
-    names: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+    names: dict[type[exp.Expr], str] = {
+        exp.Count: "count",
+        exp.Sum: "sum",
+        exp.Avg: "avg",
+        exp.Min: "min",
+        exp.Max: "max",
+    }
     name = names.get(type(call), "")
     argument = call.this
     if isinstance(argument, exp.Distinct) or (call.args.get("expressions") and name):
@@ -111,11 +131,15 @@ def _call(expression: exp.Expr) -> tuple[str, exp.Expr | None]:
 
 
 def hidden_items(query: Project) -> tuple[Item, ...]:
-    """The hidden columns that a view of this query would keep: keys that it does not show, and its state."""
+    """The hidden columns that a view of this query would keep: keys that it does not show, and its state; of the first
+    rows of an order, what they are ordered by."""
     group = query.source
+    shown = {item.name for item in query.items}
+    if isinstance(group, Derived) and isinstance(group.query, TopRows):
+        names = output_names(group.query)
+        return tuple(Item(name, column(name, group.alias)) for name in names if name not in shown)
     if not isinstance(group, Group):
         return ()
-    shown = {item.name for item in query.items}
     keys = tuple(key for key in group.keys if key.name not in shown)
     state = _kept_state(query)
     if state is None:
@@ -125,7 +149,13 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
         argument = exp.Star() if counted.argument is None else counted.argument.copy()
         kept.append(Item(counted.name, exp.Count(this=argument)))
     kept += [Item(summed.name, exp.Sum(this=summed.argument.copy())) for summed in state.sums]
+    kept += [Item(each.name, aggregate_of(each)) for each in state.extremes]
     return keys + tuple(item for item in kept if item.name not in shown)
+
+
+def aggregate_of(extreme: Extreme) -> exp.Expr:
+    function = exp.Min if extreme.is_least else exp.Max
+    return function(this=extreme.argument.copy())
 
 
 def _kept_state(query: Project) -> GroupState | None:

@@ -80,7 +80,8 @@ class Limit:
 class Read:
     """A relation of generated SQL: which object it shows, in which state.
 
-    A limit never changes the answer; it is there so that files without such rows need not be read.
+    A limit never changes the answer; it is there so that files without such rows need not be read. Neither does
+    `only_if`: without rows in that earlier relation, nothing is read.
     """
 
     relation: str
@@ -88,9 +89,12 @@ class Read:
     name: QualifiedName
     state: State
     limit: Limit | None = None
+    only_if: str | None = None
 
     def __str__(self) -> str:
         limited = f", {self.limit}" if self.limit is not None else ""
+        if self.only_if is not None:
+            limited += f", if {self.only_if} has rows"
         return f"{self.relation} = {_SHOWN[self.state].format(self.name)}{limited}"
 
 

@@ -21,10 +21,10 @@ def with_hidden_columns(
     query = view.algebra
     if isinstance(query, OutsideAlgebra) or view.policy is RefreshPolicy.FULL:
         return view
-    if not isinstance(query.source, Group) or not hidden_items(query):
+    if not hidden_items(query):
         return view
     hidden = tuple(replace(each, nullable=True) for each in columns_of(hidden_query(query)))
-    if inexact_sum(query, view.columns + hidden) is not None:
+    if isinstance(query.source, Group) and inexact_sum(query, view.columns + hidden) is not None:
         keys = {key.name for key in query.source.keys}
         hidden = tuple(each for each in hidden if each.name in keys)
     return replace(view, hidden=hidden)

@@ -45,7 +45,7 @@ def transpile(text: str, dialect: str) -> str:
     >>> transpile("SELECT nvl(a, 'it''s') FROM t", "duckdb")
     "SELECT COALESCE(a, 'it''s') FROM t"
     """
-    return sqlglot.parse_one(text, dialect=CanonicalSpark).sql(dialect=dialect)
+    return sqlglot.parse_one(text, dialect=CanonicalSpark).sql(dialect=dialect, copy=False)
 
 
 # ------------------------------------------------------------------------------------------------------- calls

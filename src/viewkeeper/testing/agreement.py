@@ -73,8 +73,9 @@ class Outcome:
 def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
     """Load the view, refresh it after each change, then once over all changes; after each it must equal its query.
 
-    Raises `Disagreement` if it does not, or if a plan relies on a constraint that is broken and no check sees it;
-    `QueryFailedError` if the query itself fails on these rows, `UnsupportedError` if DuckDB does not take it.
+    A case ends early, and well, where a check finds a constraint broken on which the plan relies. Raises `Disagreement`
+    if the view is wrong, a plan fails, or a check finds what is not there; `QueryFailedError` if the query itself fails
+    on these rows; `UnsupportedError` if DuckDB does not take it.
     """
     with database.cursor() as own, database.cursor() as plans:
         plans.execute("PRAGMA disable_optimizer")  # it costs more than it saves, over so few rows

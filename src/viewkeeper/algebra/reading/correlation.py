@@ -36,8 +36,9 @@ def is_one_group(tree: exp.Select) -> bool:
     return any(aggregates(each) for each in tree.selects)
 
 
-def correlation_keys(block: Block, reader: Reader) -> tuple[list[Item], list[exp.Expr]]:
-    """The correlated conditions as keys of the subquery, and as what each key must equal outside."""
+def correlation_keys(block: Block) -> tuple[list[Item], list[exp.Expr]] | None:
+    """The correlated conditions as keys of the subquery, and as what each key must equal outside; None if they are more
+    than equalities."""
     own = aliases_of(block.relation)
     keys: list[Item] = []
     outer: list[exp.Expr] = []
@@ -46,9 +47,7 @@ def correlation_keys(block: Block, reader: Reader) -> tuple[list[Item], list[exp
         inside = [each for each in sides or () if aliases_in(each) and aliases_in(each) <= own]
         others = [each for each in sides or () if not aliases_in(each) & own]
         if len(inside) != 1 or len(others) != 1:
-            raise Outside(
-                "a subquery with aggregates, or under OR or CASE, is correlated by more than equalities"
-            )
+            return None
         keys.append(Item(f"{HIDDEN_PREFIX}outer_{len(keys) + 1}", inside[0]))
         outer.append(others[0])
     return keys, outer
@@ -62,7 +61,10 @@ def correlated_groups(
 
     inner = reader.scope_of(tree, scope)
     block = read_block(reader, tree, inner)
-    keys, outer = correlation_keys(block, reader)
+    found = correlation_keys(block)
+    if found is None:
+        raise Outside("a subquery with groups is correlated by more than equalities")
+    keys, outer = found
     if keys and (is_one_group(tree) or tree.args.get("limit") or tree.args.get("offset")):
         raise Outside(
             "a correlated subquery has LIMIT, or an aggregate without GROUP BY, where rows are compared"
@@ -72,11 +74,8 @@ def correlated_groups(
     query = shape_select(reader, tree, block.relation, inner, None, tuple(keys))
     name = reader.fresh("subquery")
     names = [each for each in output_names(query) if each not in {key.name for key in keys}]
-    return Derived(name, query), tied(keys, outer, name), names
-
-
-def tied(keys: list[Item], outer: list[exp.Expr], name: str) -> list[exp.Expr]:
-    return [
+    ties: list[exp.Expr] = [
         exp.EQ(this=column(key.name, name), expression=other.copy())
         for key, other in zip(keys, outer, strict=True)
     ]
+    return Derived(name, query), ties, names

@@ -7,10 +7,12 @@ as a column of that query, with what SQL says of no rows: a count is 0, everythi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.algebra.expressions import aggregates, replaced
+from viewkeeper.algebra.copying import copied
+from viewkeeper.algebra.expressions import aggregates, qualified_columns, replaced
 from viewkeeper.algebra.nodes import (
     Derived,
     Group,
@@ -21,18 +23,30 @@ from viewkeeper.algebra.nodes import (
     aliases_in,
     aliases_of,
     inner_join,
+    output_names,
     sql_of,
 )
 from viewkeeper.algebra.reading.blocks import Block, read_block
-from viewkeeper.algebra.reading.correlation import correlation_keys, is_one_group, is_plain, tied
+from viewkeeper.algebra.reading.correlation import correlated_groups, correlation_keys, is_one_group, is_plain
 from viewkeeper.algebra.reading.reader import Reader
 from viewkeeper.algebra.reading.scope import Outside, Scope
-from viewkeeper.algebra.reading.sources import translated
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.rendering import call, column, literal
 
 _ROWS, _VALUES = f"{HIDDEN_PREFIX}rows", f"{HIDDEN_PREFIX}values"
 _VALUE = f"{HIDDEN_PREFIX}value"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a subquery: its relation, the keys that tie it to the rows around, what each must equal there and
+    how, and the value that is asked for."""
+
+    relation: Relation
+    keys: list[Item]
+    outer: list[exp.Expr]
+    ties: list[type[exp.Binary]]
+    value: exp.Expr | None
 
 
 def with_values(
@@ -66,33 +80,73 @@ class _Values:
         result: exp.Expr = expression.transform(visit)
         return result
 
-    def _attach(self, project: Project, keys: list[Item], outer: list[exp.Expr], called: str) -> str:
-        """Join a query to the relation: by its keys, or, without keys, its one row."""
-        if any(not aliases_in(each) <= aliases_of(self.relation) for each in outer):
+    def _attach(self, rows: _Rows, items: Sequence[Item], called: str) -> str:
+        """Join the groups of a subquery to the relation: by its keys, or, without keys, the one group."""
+        if any(not aliases_in(each) <= aliases_of(self.relation) for each in rows.outer):
             raise Outside("a subquery is correlated with a query that is not the one around it")
         name = self.reader.fresh(called)
-        derived = Derived(name, project)
-        if keys:
-            self.relation = OuterJoin(self.relation, derived, tuple(tied(keys, outer, name)))
+        derived = Derived(name, _grouped(rows.relation, rows.keys, items))
+        if rows.keys:
+            ties = [
+                tie(this=column(key.name, name), expression=other.copy())
+                for tie, key, other in zip(rows.ties, rows.keys, rows.outer, strict=True)
+            ]
+            self.relation = OuterJoin(self.relation, derived, tuple(ties))
         else:
             self.relation = inner_join([self.relation, derived], [])
         return name
 
-    def _block(self, query: exp.Expr) -> tuple[exp.Select, Scope, Block]:
-        while isinstance(query, exp.Subquery):
+    def _rows(self, query: exp.Expr, value_at: int | None) -> _Rows:
+        """A subquery as a relation, and what ties it to the rows around; `value_at`: one column of it as a value."""
+        while isinstance(query, exp.Subquery) and not query.args.get("limit"):
             query = query.this
-        if not isinstance(query, exp.Select):
-            raise Outside(f"a subquery that gives a value uses {query.key.upper()}")
-        scope = self.reader.scope_of(query, self.scope)
-        return query, scope, read_block(self.reader, query, scope)
+        if isinstance(query, exp.Select) and is_plain(query, rows_only=value_at is None):
+            scope = self.reader.scope_of(query, self.scope)
+            block = read_block(self.reader, query, scope)
+            if value_at is None:
+                return self._tied(block, block.relation, None)
+            relation, (value,) = with_values(
+                self.reader, block.relation, [_unaliased(query.selects[value_at])], scope
+            )
+            return self._tied(block, relation, value)
+        if isinstance(query, exp.Select):
+            derived, conditions, names = correlated_groups(self.reader, query, self.scope)
+            keys = [Item(each.this.name, each.this) for each in conditions]
+            shown = None if value_at is None else column(names[value_at], derived.alias)
+            return _Rows(derived, keys, [each.expression for each in conditions], [exp.EQ] * len(keys), shown)
+        found = self.reader.query(query, self.scope)
+        name = self.reader.fresh("subquery")
+        shown = None if value_at is None else column(output_names(found)[value_at], name)
+        return _Rows(Derived(name, found), [], [], [], shown)
+
+    def _tied(self, block: Block, relation: Relation, value: exp.Expr | None) -> _Rows:
+        """Equalities tie by themselves; for anything else the subquery is evaluated for each distinct combination of the
+        columns it takes from around."""
+        found = correlation_keys(block)
+        if found is not None:
+            keys, outer = found
+            return _Rows(relation, keys, outer, [exp.EQ] * len(keys), value)
+        own = aliases_of(block.relation)
+        taken = [each for each in qualified_columns(block.outside) if each.table not in own]
+        if any(each.table not in aliases_of(self.relation) for each in taken):
+            raise Outside("a subquery is correlated with a query that is not the one around it")
+        copy, names = copied(self.relation, self.reader.fresh)
+        name = self.reader.fresh("rows_around")
+        combination = [
+            Item(f"{HIDDEN_PREFIX}outer_{at}", column(each.name, names[each.table]))
+            for at, each in enumerate(taken, start=1)
+        ]
+        around = Derived(name, _grouped(copy, combination, []))
+        over: dict[str, exp.Expr] = {
+            sql_of(each): column(item.name, name) for each, item in zip(taken, combination, strict=True)
+        }
+        conditions = [replaced(each, over) for each in block.outside]
+        keys = [Item(item.name, column(item.name, name)) for item in combination]
+        joined = inner_join([relation, around], conditions)
+        return _Rows(joined, keys, list(taken), [exp.NullSafeEQ] * len(keys), value)
 
     def _exists(self, query: exp.Expr) -> exp.Expr:
-        tree, _, block = self._block(query)
-        if not is_plain(tree, rows_only=True):
-            raise Outside("EXISTS over groups stands under OR, NOT or CASE")
-        keys, outer = correlation_keys(block, self.reader)
-        rows = Item(_ROWS, exp.Count(this=exp.Star()))
-        name = self._attach(_grouped(block.relation, keys, [rows]), keys, outer, "found")
+        name = self._attach(self._rows(query, None), [Item(_ROWS, exp.Count(this=exp.Star()))], "found")
         return exp.paren(
             exp.GT(this=call("COALESCE", column(_ROWS, name), literal(0)), expression=literal(0))
         )
@@ -102,22 +156,21 @@ class _Values:
         if isinstance(node.this, exp.Tuple):
             raise Outside("IN compares rows under OR, NOT or CASE")
         wanted = self.translated(node.this)
-        tree, scope, block = self._block(node.args["query"])
-        if not is_plain(tree, rows_only=False):
-            raise Outside("IN over groups stands under OR, NOT or CASE")
-        keys, outer = correlation_keys(block, self.reader)
-        value = translated(_unaliased(tree.selects[0]), scope)
-        again = self._block(node.args["query"])
-        keys_again, outer_again = correlation_keys(again[2], self.reader)
-        counts = [
-            Item(_ROWS, exp.Count(this=exp.Star())),
-            Item(_VALUES, exp.Count(this=translated(_unaliased(again[0].selects[0]), again[1]))),
-        ]
-        all_rows = self._attach(
-            _grouped(again[2].relation, keys_again, counts), keys_again, outer_again, "all_of"
+        query = node.args["query"]
+        every = self._rows(query, 0)
+        assert every.value is not None
+        counts = [Item(_ROWS, exp.Count(this=exp.Star())), Item(_VALUES, exp.Count(this=every.value))]
+        all_rows = self._attach(every, counts, "all_of")
+        each = self._rows(query, 0)
+        assert each.value is not None
+        with_value = _Rows(
+            each.relation,
+            [*each.keys, Item(_VALUE, each.value)],
+            [*each.outer, wanted],
+            [*each.ties, exp.EQ],
+            None,
         )
-        found_keys = [*keys, Item(_VALUE, value)]
-        found = self._attach(_grouped(block.relation, found_keys, []), found_keys, [*outer, wanted], "found")
+        found = self._attach(with_value, [], "found")
         rows = call("COALESCE", column(_ROWS, all_rows), literal(0))
         return exp.Case(
             ifs=[
@@ -136,44 +189,38 @@ class _Values:
         )
 
     def _scalar(self, query: exp.Expr) -> exp.Expr:
-        tree, scope, block = self._block(query)
-        if len(tree.selects) != 1:
-            raise Outside("a scalar subquery has several columns")
-        keys, outer = correlation_keys(block, self.reader)
-        relation, (value,) = with_values(self.reader, block.relation, [_unaliased(tree.selects[0])], scope)
-        if is_one_group(tree):
-            return self._aggregated(relation, value, keys, outer)
-        if is_plain(tree, rows_only=False):
-            return self._only_row(relation, value, keys, outer, bool(tree.args.get("distinct")))
-        raise Outside("a scalar subquery has GROUP BY, LIMIT or window functions")
+        while isinstance(query, exp.Subquery) and not query.args.get("limit"):
+            query = query.this
+        if not isinstance(query, exp.Select) or len(query.selects) != 1:
+            raise Outside("a scalar subquery is a set operation, or has several columns")
+        if not is_one_group(query):
+            return self._only_row(self._rows(query, 0))
+        scope = self.reader.scope_of(query, self.scope)
+        block = read_block(self.reader, query, scope)
+        relation, (value,) = with_values(self.reader, block.relation, [_unaliased(query.selects[0])], scope)
+        return self._aggregated(self._tied(block, relation, value))
 
-    def _aggregated(
-        self, relation: Relation, value: exp.Expr, keys: list[Item], outer: list[exp.Expr]
-    ) -> exp.Expr:
-        calls = list({sql_of(each): each for each in aggregates(value)}.values())
+    def _aggregated(self, rows: _Rows) -> exp.Expr:
+        assert rows.value is not None
+        calls = list({sql_of(each): each for each in aggregates(rows.value)}.values())
         items = [
             Item(f"{HIDDEN_PREFIX}aggregate_{at}", each.copy()) for at, each in enumerate(calls, start=1)
         ]
-        name = self._attach(_grouped(relation, keys, items), keys, outer, "value_of")
+        name = self._attach(rows, items, "value_of")
         names: dict[str, exp.Expr] = {}
         for item, made in zip(items, calls, strict=True):
             found: exp.Expr = column(item.name, name)
-            if keys and _is_count(made):
+            if rows.keys and _is_count(made):
                 found = call("COALESCE", found, literal(0))
             names[sql_of(made)] = found
-        written = replaced(value, names)
+        written = replaced(rows.value, names)
         return exp.paren(written) if isinstance(written, exp.Binary) else written
 
-    def _only_row(
-        self, relation: Relation, value: exp.Expr, keys: list[Item], outer: list[exp.Expr], is_distinct: bool
-    ) -> exp.Expr:
+    def _only_row(self, rows: _Rows) -> exp.Expr:
         """A scalar subquery that SQL allows one row only: more are an error, as they are when the query runs."""
-        counted: exp.Expr = exp.Distinct(expressions=[value.copy()]) if is_distinct else exp.Star()
-        items = [
-            Item(_VALUE, exp.Max(this=value)),
-            Item(_ROWS, exp.Count(this=counted)),
-        ]
-        name = self._attach(_grouped(relation, keys, items), keys, outer, "value_of")
+        assert rows.value is not None
+        items = [Item(_VALUE, exp.Max(this=rows.value)), Item(_ROWS, exp.Count(this=exp.Star()))]
+        name = self._attach(rows, items, "value_of")
         several = exp.GT(this=column(_ROWS, name), expression=literal(1))
         error = call("RAISE_ERROR", literal("a scalar subquery has more than one row"))
         return exp.If(this=several, true=error, false=column(_VALUE, name))

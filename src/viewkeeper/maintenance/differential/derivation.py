@@ -129,15 +129,18 @@ class Derivation:
         spread = limits_in(relation, limits or {})
         return self.writer.frame(relation, lambda found: self._leaf(found, state, spread))
 
-    def query_rows(self, query: Query, state: State) -> exp.Query:
-        return self.writer.query(query, lambda found: self._leaf(found, state, {}))
+    def query_rows(self, query: Query, state: State, only_if: str | None = None) -> exp.Query:
+        return self.writer.query(query, lambda found: self._leaf(found, state, {}, only_if))
 
-    def _leaf(self, relation: Relation, state: State, limits: Limits) -> Frame | None:
+    def _leaf(
+        self, relation: Relation, state: State, limits: Limits, only_if: str | None = None
+    ) -> Frame | None:
         if not isinstance(relation, Scan):
             return None
-        return frame_from(aliased(self.state_read(relation, state, limits).relation, relation.alias))
+        read = self.state_read(relation, state, limits, only_if)
+        return frame_from(aliased(read.relation, relation.alias))
 
-    def state_read(self, scan: Scan, state: State, limits: Limits) -> Read:
+    def state_read(self, scan: Scan, state: State, limits: Limits, only_if: str | None = None) -> Read:
         if not self.kinds.get(scan.input.object_id):
             state = State.NEW
         plain = state_relation(scan.input.relation, state.value)
@@ -148,7 +151,9 @@ class Derivation:
                 limit = Limit(each.name, values.relation, values.column, values.or_null)
                 break
         name = plain if limit is None else limit.name(plain)
-        return self.known(Read(name, scan.input.object_id, scan.input.name, state, limit))
+        if only_if is not None:
+            name = f"{name}_if_{only_if}"
+        return self.known(Read(name, scan.input.object_id, scan.input.name, state, limit, only_if))
 
     def known(self, read: Read) -> Read:
         """Remember a read, for the steps that name its relation."""

@@ -61,30 +61,28 @@ def limits_in(relation: Relation, limits: Limits) -> Limits:
         case Scan() | Constant():
             return limits
         case InnerJoin(sources, conditions):
-            found = across(conditions, limits)
-            for source in sources:
-                found = {**found, **limits_in(source, _of(source, found))}
-            return found
+            return _inside(sources, across(conditions, limits))
         case OuterJoin(left, right, conditions, is_full):
             kept = _through_nulls(relation, limits)
-            if not is_full:
-                kept = {**kept, **across(conditions, kept)}
-            else:
-                kept = {**kept, **across(conditions, {k: v for k, v in kept.items() if not v.or_null})}
-            return {**kept, **limits_in(left, _of(left, kept)), **limits_in(right, _of(right, kept))}
+            certain = {key: values for key, values in kept.items() if not is_full or not values.or_null}
+            return _inside((left, right), {**kept, **across(conditions, certain)})
         case SemiJoin(left, right, conditions):
-            found = {**limits, **across(conditions, limits)}
-            return {**found, **limits_in(left, _of(left, limits)), **limits_in(right, _of(right, found))}
+            return _inside((left, right), across(conditions, limits))
         case Generate(source):
-            return {**limits, **limits_in(source, _of(source, limits))}
+            return _inside((source,), limits)
         case Derived(alias, query):
             mine = {name: values for (of, name), values in limits.items() if of == alias}
             return {**limits, **_in_query(query, mine)}
 
 
-def _of(relation: Relation, limits: Limits) -> Limits:
-    mine = aliases_of(relation)
-    return {key: values for key, values in limits.items() if key[0] in mine}
+def _inside(relations: Iterable[Relation], limits: Limits) -> Limits:
+    """The limits that are left of these inside of the relations, and what follows there."""
+    found = dict(limits)
+    for relation in relations:
+        mine = aliases_of(relation)
+        below_it = limits_in(relation, {key: values for key, values in found.items() if key[0] in mine})
+        found = {**{key: values for key, values in found.items() if key[0] not in mine}, **below_it}
+    return found
 
 
 def _through_nulls(join: OuterJoin, limits: Limits) -> Limits:
@@ -110,7 +108,7 @@ def across(conditions: Iterable[exp.Expr], limits: Limits) -> Limits:
         for one, other, is_null_safe in pairs:
             if one in found and other not in found:
                 values = found[one]
-                found[other] = values if is_null_safe else replace(values, or_null=False)
+                found[other] = replace(values, or_null=is_null_safe)
                 growing = True
     return found
 

@@ -1,4 +1,7 @@
-"""The change of a view of groups whose counts and exact sums are updated: old value plus what came minus what went."""
+"""The change of a view of groups whose counts and exact sums are updated: old value plus what came minus what went.
+
+Minima and maxima are updated too; only groups that lost what they showed are read again (`extremes`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from viewkeeper.generated_names import (
     state_relation,
 )
 from viewkeeper.maintenance.differential.derivation import Derivation, titles, union
+from viewkeeper.maintenance.differential.extremes import ExtremeRelations, extreme_relations, stored_key
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
 from viewkeeper.maintenance.plan import Derive, Step, WriteChangeSet
@@ -57,17 +61,25 @@ def update_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
         )
         for change in changes
     ]
-    delta = derivation.derive(f"find the changes: {titles(changes)}", "delta", union(selects), shared=False)
+    has_extremes = bool(state.extremes)
+    delta = derivation.derive(
+        f"find the changes: {titles(changes)}",
+        "delta",
+        union(selects),
+        shared=has_extremes,
+        ends=has_extremes,
+    )
+    old = old_rows(view)
+    extremes = extreme_relations(view, query, derivation, delta, old, arguments) if has_extremes else None
     groups = Derive(
         "add the changes up by group",
         state_relation(view.stem, "groups"),
         _added_up(delta, group, state, arguments),
     )
-    old = old_rows(view)
     updated = Derive(
         "update the groups",
         state_relation(view.stem, "updated"),
-        _updated(view, query, group, state, groups.relation, old.relation),
+        _updated(view, query, group, state, groups.relation, old.relation, extremes),
         (old,),
     )
     return (
@@ -80,7 +92,11 @@ def update_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
 
 def _arguments(state: GroupState) -> list[exp.Expr]:
     found: list[exp.Expr] = []
-    for argument in [*(c.argument for c in state.counts), *(s.argument for s in state.sums)]:
+    for argument in [
+        *(counted.argument for counted in state.counts),
+        *(summed.argument for summed in state.sums),
+        *(extreme.argument for extreme in state.extremes),
+    ]:
         if argument is not None and argument not in found:
             found.append(argument)
     return found
@@ -109,7 +125,13 @@ def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, 
 
 
 def _updated(
-    view: ViewDefinition, query: Project, group: Group, state: GroupState, groups: str, old: str
+    view: ViewDefinition,
+    query: Project,
+    group: Group,
+    state: GroupState,
+    groups: str,
+    old: str,
+    extremes: ExtremeRelations | None,
 ) -> str:
     """One row per affected group: its old stored columns, and what they become."""
     types = {each.name: each.data_type for each in view.stored}
@@ -121,6 +143,10 @@ def _updated(
         new[summed.name] = _new_sum(summed.name, new[summed.count], types[summed.name], groups, old)
     for average in state.averages:
         new[average.name] = _average(new[average.sum], new[average.count], types[average.sum])
+
+    for extreme in state.extremes:
+        assert extremes is not None
+        new[extreme.name] = extremes.new_value(extreme, column(extreme.name, old))
 
     def over_new(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name in new:
@@ -135,20 +161,11 @@ def _updated(
         items.append(alias(as_type(value, each.data_type), each.name))
     items += [alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored]
     joined = all_of(
-        exp.NullSafeEQ(this=column(_stored_key(query, key.name), old), expression=column(key.name, groups))
+        exp.NullSafeEQ(this=column(stored_key(query, key.name), old), expression=column(key.name, groups))
         for key in group.keys
     )
-    return render(
-        select_from(relation_named(groups), items).join(relation_named(old), on=joined, join_type="left")
-    )
-
-
-def _stored_key(query: Project, key: str) -> str:
-    """The stored column that holds a key of the group."""
-    for item in query.items:
-        if isinstance(item.expression, exp.Column) and item.expression.name == key:
-            return item.name
-    return key
+    select = select_from(relation_named(groups), items).join(relation_named(old), on=joined, join_type="left")
+    return render(select if extremes is None else extremes.joined(select, groups, group))
 
 
 def _new_sum(name: str, count: exp.Expr, data_type: DataType, groups: str, old: str) -> exp.Expr:
