@@ -17,9 +17,9 @@ def reasons() -> Iterator[str]:
     """What `Outside` is raised with, and what `why_recomputed` returns; `…` for what is put in."""
     for path in sorted((SOURCE / "algebra").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-                if node.func.id in ("Outside", "OutsideAlgebra"):
-                    yield from text_of(node.args[0])
+            match node:
+                case ast.Call(ast.Name("Outside" | "OutsideAlgebra"), [reason]):
+                    yield from text_of(reason)
     module = ast.parse((SOURCE / "maintenance" / "build_plan.py").read_text(encoding="utf-8"))
     for function in module.body:
         if isinstance(function, ast.FunctionDef) and function.name == "why_recomputed":

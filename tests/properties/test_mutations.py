@@ -1,0 +1,137 @@
+"""The random cases bite: each rule is broken in turn, and some case must notice.
+
+With -s the number of cases is shown that it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from viewkeeper.maintenance.differential import extremes, limits, top_view
+from viewkeeper.maintenance.differential.delta_rules import (
+    affected,
+    derived,
+    generate,
+    group,
+    inner_join,
+    outer_join,
+    project,
+    scan,
+    semi_join,
+    set_operation,
+    window,
+)
+from viewkeeper.maintenance.differential.derivation import Change, Derivation, Signed
+from viewkeeper.maintenance.plan import State
+from viewkeeper.sql.rendering import literal
+from viewkeeper.testing import check_case, random_case
+
+pytestmark = pytest.mark.timeout(0)
+
+MOST_CASES = 150
+"""Of those that have the construct."""
+
+Patch = tuple[Any, str, Callable[..., Any]]
+
+
+def _only_gains(rule: Callable[..., list[Signed]]) -> Callable[..., list[Signed]]:
+    """Forgets what was there before."""
+    return lambda *given: rule(*given)[:1]
+
+
+def _none(*given: Any, **more: Any) -> list[Any]:
+    return []
+
+
+def _without_losses(derivation: Derivation, found: Any) -> list[Change]:
+    return [each for each in _SCAN(derivation, found) if each.sign != literal(-1)]
+
+
+def _all_now(derivation: Derivation, relation: Any, state: State, given: Any = None) -> Any:
+    return _ROWS(derivation, relation, State.NEW, given)
+
+
+def _nothing_lost(view: Any, top: Any, net: str, old: str) -> exp.Select:
+    return _LOST(view, top, net, old).where(exp.false())
+
+
+def _never_null(conditions: Any, found: limits.Limits) -> limits.Limits:
+    return {key: replace(values, or_null=False) for key, values in _ACROSS(conditions, found).items()}
+
+
+def _through_everything(join: Any, found: limits.Limits) -> limits.Limits:
+    return found
+
+
+def _old_extreme(self: extremes.ExtremeRelations, extreme: Any, old: exp.Expr) -> exp.Expr:
+    found = _NEW_VALUE(self, extreme, old)
+    return found.args["false"]  # type: ignore[no-any-return]
+
+
+def _left_only(derivation: Derivation, query: Any) -> list[Signed]:
+    return derivation.signed(query.left)
+
+
+_SCAN, _ROWS, _LOST = scan.changes, Derivation.rows, top_view._lost
+_ACROSS, _NEW_VALUE = limits.across, extremes.ExtremeRelations.new_value
+
+MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
+    "scan: no losses": ({"where"}, [(scan, "changes", _without_losses)]),
+    "derived: no changes": ({"subquery in from", "cte"}, [(derived, "changes", _none)]),
+    "generate: no changes": ({"explode array", "explode sequence"}, [(generate, "changes", _none)]),
+    "project: gains only": ({"union all"}, [(project, "signed", _only_gains(project.signed))]),
+    "inner join: others always new": ({"inner join", "self-join"}, [(Derivation, "rows", _all_now)]),
+    "outer join: partners forgotten": ({"left join", "right join"}, [(outer_join, "changes_by_partners", _none)]),
+    "full join: lone rows forgotten": ({"full join"}, [(outer_join, "_without_partners", _none)]),
+    "semi join: partners forgotten": (
+        {"exists", "not exists", "semi join", "anti join"},
+        [(semi_join, "changes_by_partners", _none)],
+    ),
+    "group: the old one stays": ({"subquery in having", "grouped subquery"}, [(group, "signed", _only_gains(group.signed))]),
+    "window: the old ones stay": ({"first of each"}, [(window, "signed", _only_gains(window.signed))]),
+    "set operation: the right side forgotten": (
+        {"intersect", "except", "intersect all", "except all", "union all"},
+        [(set_operation, "signed", _left_only)],
+    ),
+    "top rows: never filled up": ({"limit"}, [(top_view, "_lost", _nothing_lost)]),
+    "extremes: never read again": ({"min", "max"}, [(extremes.ExtremeRelations, "new_value", _old_extreme)]),
+    "limits: NULLs forgotten": (
+        {"null-safe equality", "group by", "rank"},
+        [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "limits_in", lambda r, l: limits.limits_in(r, _never_null((), l)))],
+    ),
+    "limits: through outer joins": ({"left join", "full join"}, [(limits, "_through_nulls", _through_everything)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    constructs, patches = MUTATIONS[name]
+    for place, attribute, broken in patches:
+        monkeypatch.setattr(place, attribute, broken)
+    tried = 0
+    with duckdb.connect(config={"threads": 1}) as database:
+        for seed in range(700_000, 800_000):
+            case = random_case(seed)
+            if not case.constructs & constructs:
+                continue
+            tried += 1
+            try:
+                check_case(database, case)
+            except AssertionError:
+                print(f"\n{name}: noticed by case {tried}")
+                return
+            if tried == MOST_CASES:
+                pytest.fail(f"{name}: not noticed by {tried} cases")
+
+
+def test_unbroken_rules_are_not_noticed() -> None:
+    """The control: the same cases pass when nothing is broken."""
+    with duckdb.connect(config={"threads": 1}) as database:
+        for seed in range(700_000, 700_020):
+            check_case(database, random_case(seed))
