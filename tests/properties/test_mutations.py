@@ -65,6 +65,10 @@ def _never_null(conditions: Any, found: limits.Limits) -> limits.Limits:
     return {key: replace(values, or_null=False) for key, values in _ACROSS(conditions, found).items()}
 
 
+def _limits_without_null(relation: Any, found: limits.Limits) -> limits.Limits:
+    return limits.limits_in(relation, _never_null((), found))
+
+
 def _through_everything(join: Any, found: limits.Limits) -> limits.Limits:
     return found
 
@@ -103,7 +107,7 @@ MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
     "extremes: never read again": ({"min", "max"}, [(extremes.ExtremeRelations, "new_value", _old_extreme)]),
     "limits: NULLs forgotten": (
         {"null-safe equality", "group by", "rank"},
-        [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "limits_in", lambda r, l: limits.limits_in(r, _never_null((), l)))],
+        [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "limits_in", _limits_without_null)],
     ),
     "limits: through outer joins": ({"left join", "full join"}, [(limits, "_through_nulls", _through_everything)]),
 }  # fmt: skip

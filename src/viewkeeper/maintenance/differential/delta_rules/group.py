@@ -1,4 +1,7 @@
-"""Group inside a query: the affected groups, before and after. (A group that is the view itself: `group_view`.)"""
+"""Group inside a query: the affected groups, before and after.
+
+A group that is the view itself is updated or read again: `updated_view`, `reread_view`.
+"""
 
 from __future__ import annotations
 
