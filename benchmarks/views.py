@@ -114,7 +114,7 @@ class Measurement:
 class Bench:
     """A warehouse of one scale with views, and tables for the other two ways beside it."""
 
-    def __init__(self, folder: Path, data: Data, views: Sequence[str]) -> None:
+    def __init__(self, folder: Path, data: Data, views: Sequence[str], policy: str) -> None:
         self.folder, self.data, self.views, self.batches = folder, data, views, 0
         self.warehouse = Warehouse(folder / "warehouse")
         self.spark = self.warehouse.spark
@@ -125,7 +125,7 @@ class Bench:
             self.spark.read.format("delta").load(address).createOrReplaceTempView(table)
         for view in views:
             for name in with_views_below(view):
-                self.warehouse.sql(view_query(name).create)
+                self.warehouse.sql(view_query(name).create(policy))
             for way in (BY_HAND, RECOMPUTE):
                 self._overwrite(way, view)
 
@@ -206,11 +206,13 @@ def with_views_below(view: str) -> tuple[str, ...]:
     return (*VIEWS[view], view)
 
 
-def measured(scale: float, changes: Sequence[int], views: Sequence[str], repeats: int) -> list[Measurement]:
+def measured(
+    scale: float, changes: Sequence[int], views: Sequence[str], repeats: int, policy: str
+) -> list[Measurement]:
     """All figures of one scale. The first batch only warms up."""
     found = {(view, lines): Measurement(scale, view, lines) for lines in changes for view in views}
     with tempfile.TemporaryDirectory(prefix="viewkeeper-bench-") as folder:
-        bench = Bench(Path(folder), generated(scale), views)
+        bench = Bench(Path(folder), generated(scale), views, policy)
         print(f"scale {scale:g} is loaded", flush=True)
         for lines, repeat in [(changes[0], -1), *((lines, at) for lines in changes for at in range(repeats))]:
             before = bench.change(lines)
@@ -283,9 +285,11 @@ def main() -> None:
         "--views", type=lambda text: text.split(","), default=list(VIEWS), help=", ".join(VIEWS)
     )
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--policy", default="INCREMENTAL", help="AUTO may recompute where that is cheaper")
     options = parser.parse_args()
     scales = [float(scale) for scale in options.scales.split(",")]
-    found = [m for s in scales for m in measured(s, options.changes, options.views, options.repeat)]
+    asked = (options.changes, options.views, options.repeat, options.policy)
+    found = [measurement for scale in scales for measurement in measured(scale, *asked)]
     text = markdown(found)
     if len(scales) > 1:
         text += "\n\n" + growth(found)

@@ -165,3 +165,11 @@ def test_a_path_that_is_no_warehouse(tmp_path: Path) -> None:
     with pytest.raises(errors.NotAWarehouseError, match="is no Viewkeeper warehouse"):
         Warehouse(tmp_path / "nothing", create=False)
     assert files_of(tmp_path) == {"other.txt"}
+
+
+def test_strict_underlines_what_cannot_be_maintained(tmp_path: Path) -> None:
+    warehouse = seeded_warehouse(tmp_path)
+    text = "CREATE MATERIALIZED VIEW v REFRESH STRICT AS SELECT id, abs(rand()) AS r FROM line"
+    with pytest.raises(E.RefreshPolicyError, match="rand gives another value each time") as caught:
+        warehouse.sql(text)
+    assert str(caught.value).splitlines()[2].strip() == "^" * len("rand")

@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewkeeper.algebra.nodes import Project, output_names
 from viewkeeper.algebra.reading.reader import Reader
 from viewkeeper.algebra.reading.scope import Outside
+from viewkeeper.algebra.ties import breaks_ties, why_not_ordered
 from viewkeeper.sql.binding import BoundQuery
 from viewkeeper.sql.functions import calls, is_aggregate, why_not_of_the_bag, why_not_repeatable
 from viewkeeper.sql.script import parse_sql
@@ -17,9 +18,11 @@ from viewkeeper.sql.script import parse_sql
 
 @dataclass(frozen=True)
 class OutsideAlgebra:
-    """What in a query keeps it from being maintained incrementally, as a clause that can follow "because"."""
+    """What in a query keeps it from being maintained incrementally, as a clause that can follow "because"; and the
+    function that the clause is about, if it is about one."""
 
     reason: str
+    function: str | None = None
 
 
 def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAlgebra:
@@ -31,28 +34,31 @@ def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAl
         _refuse_functions(tree, query)
         reader = Reader({found.relation.lower(): found for found in query.inputs})
         found = reader.query(tree, None, names)
+        unordered = why_not_ordered(found) if breaks_ties(found) else None
+        if unordered is not None:
+            raise Outside(unordered)
         if isinstance(found, Project):
             return found
         return reader.pass_through(found, output_names(found), "rows")
     except Outside as outside:
-        return OutsideAlgebra(str(outside))
+        return OutsideAlgebra(str(outside), outside.function)
     except RecursionError:
         return OutsideAlgebra("its query is nested too deeply")
 
 
 def _refuse_functions(tree: exp.Expr, query: BoundQuery) -> None:
     """Plans run our rendering again and again: it must call what the user calls, and always give the same."""
+    found = list(calls(tree))
     reason = why_not_repeatable(tree)
     if reason is not None:
-        raise Outside(reason)
-    for call in calls(tree):
+        raise Outside(reason, next((each.name for each in found if reason.startswith(f"{each.name} ")), None))
+    for call in found:
         is_window = isinstance(call.node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls))
-        if is_aggregate(call.node) and not is_window:
-            reason = why_not_of_the_bag(call.name)
-            if reason is not None:
-                raise Outside(reason)
+        reason = why_not_of_the_bag(call.name) if is_aggregate(call.node) and not is_window else None
+        if reason is not None:
+            raise Outside(reason, call.name)
     written = {call.name for call in calls(parse_sql(query.parsed.fragment.text))}
     rendered = {call.name for call in calls(tree)}
     odd = (written ^ rendered) - {"coalesce"}  # USING is rendered with COALESCE
     if odd:
-        raise Outside(f"{min(odd)} is not known to mean the same in our rendering")
+        raise Outside(f"{min(odd)} is not known to mean the same in our rendering", min(odd))

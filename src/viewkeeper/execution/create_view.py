@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import (
     InUseError,
     InvalidStatementError,
+    Location,
     NameExistsError,
     RefreshConflictError,
     RefreshPolicyError,
@@ -107,10 +109,20 @@ def check_policy(view: ViewDefinition, query: Fragment | None = None) -> None:
         raise RefreshPolicyError(
             f"{view.name} cannot be maintained without recomputing: {reason}.",
             "use REFRESH AUTO.",
-            None if query is None else query.locate(0, len(query.text)),
+            None if query is None else _place(view, query),
         )
     if view.policy is RefreshPolicy.INCREMENTAL:
         warnings.warn(f"{view.name} will be recomputed: {reason}.", RecomputeWarning, stacklevel=2)
+
+
+def _place(view: ViewDefinition, query: Fragment) -> Location:
+    """Where the query cannot be maintained: the function that is to blame, else all of it."""
+    outside = view.algebra
+    if isinstance(outside, OutsideAlgebra) and outside.function is not None:
+        for token in query.tokens():
+            if token.text.lower() == outside.function:
+                return query.locate(token.start, token.end + 1)
+    return query.locate(0, len(query.text))
 
 
 def _refuse_cycle(catalogue: Catalogue, view_id: str, query: BoundQuery) -> None:

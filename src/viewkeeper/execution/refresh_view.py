@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from viewkeeper.errors import ConstraintViolatedError
+from viewkeeper.errors import ConstraintViolatedError, RefreshPolicyError
 from viewkeeper.execution.choice import choose
 from viewkeeper.execution.constraints import distrust, holds_now, reliable_declarations
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
@@ -16,6 +16,7 @@ from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.maintenance.build_plan import parents_of, plan_refresh, why_recomputed
 from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import Claim, Publication, ViewRecord
 
@@ -39,6 +40,11 @@ class ViewRefresh:
         why_not = "REFRESH … FULL was asked for" if self.full else why_recomputed(definition)
         why_not = why_not or self._broken_history()
         if why_not is not None:
+            if self.view.policy is RefreshPolicy.STRICT and not self.full:
+                raise RefreshPolicyError(
+                    f"{self.view.name} would have to be recomputed: {why_not}.",
+                    f"REFRESH MATERIALIZED VIEW {self.view.name} FULL recomputes it once.",
+                )
             plan = plan_refresh(definition, {i: frozenset() for i in self.changed}, why_not)
             return self._run_plan(plan, {}), plan
         declared = reliable_declarations(self.workspace, self.catalogue, definition)

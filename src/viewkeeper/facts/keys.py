@@ -74,9 +74,8 @@ def _key_of_groups(query: Project, group: Group) -> KeyFact | None:
     if any(key.name not in shown for key in group.keys):
         return None
     columns = tuple(shown[key.name] for key in group.keys)
-    return KeyFact(
-        columns, f"there is one row for each {', '.join(columns)}" if columns else "there is one row"
-    )
+    one = "there is one row" if query.having is None else "there is at most one row"
+    return KeyFact(columns, f"there is one row for each {', '.join(columns)}" if columns else one)
 
 
 def _key_of_rows(items: Sequence[Item], relation: Relation, declared: Declarations) -> KeyFact | None:
@@ -194,8 +193,12 @@ def _known_of_outer_join(join: OuterJoin, declared: Declarations) -> _Known:
     """What determines what stays true with NULLs in place of a missing partner; constants do not. If at most one
     partner is found by the condition, the row determines it."""
     left, right = _known_of(join.left, declared), _known_of(join.right, declared)
+    parts = left.parts + right.parts
+    if join.is_full:
+        # A key of groups may be NULL, and so look like a row without a partner; a declared one may not.
+        parts = [[key for key in keys if key.relies_on] for keys in parts]
     known = _Known(
-        left.parts + right.parts,
+        parts,
         left.dependencies + right.dependencies,
         set() if join.is_full else left.constants,
     )

@@ -47,6 +47,7 @@ def to_duckdb(spark_sql: str) -> str:
         transpile(spark_sql, "duckdb")
         .replace("LEFT SEMI JOIN", "SEMI JOIN")
         .replace("LEFT ANTI JOIN", "ANTI JOIN")
+        .replace("RAISE_ERROR(", "ERROR(")
     )
 
 

@@ -79,7 +79,7 @@ def test_every_query_of_tpch_is_kept_equal_to_its_view(spark: Any, tmp_path: Pat
     data, warehouse = generated(SCALE), Warehouse(tmp_path / "warehouse", spark)
     load(warehouse, data)
     for name in VIEWS:
-        warehouse.sql(view_query(name).create)
+        warehouse.sql(view_query(name).create())
     seen = {name: Seen() for name in VIEWS}
     for batch, statements in batches(data):
         for statement in statements:

@@ -24,8 +24,6 @@ def grouping_sets(
     """All keys of a GROUP BY, and the sets of them; None: one set, all keys."""
     if grouping is None:
         return [], None
-    if grouping.args.get("all"):
-        raise Outside("it uses GROUP BY ALL")
     plain: list[exp.Expr] = []
     sets: list[list[exp.Expr]] = [[]]
     is_plain = True

@@ -10,7 +10,11 @@ from viewkeeper.sql.rendering import column
 
 
 class Outside(Exception):
-    """The query cannot be read; the message is a clause that can follow "because"."""
+    """The query cannot be read; the message is a clause that can follow "because". `function` is what it is about."""
+
+    def __init__(self, reason: str, function: str | None = None) -> None:
+        super().__init__(reason)
+        self.function = function
 
 
 @dataclass

@@ -206,6 +206,8 @@ def _grouped(
     """Group first; what a group cannot show by itself is a query over the groups."""
     grouping: exp.Group | None = tree.args.get("group")
     keys, sets = grouping_sets(grouping)
+    if grouping is not None and grouping.args.get("all"):
+        keys = [item.expression for item in items if not aggregates(item.expression)]
     if any(key.is_int or key.is_string for key in keys):
         raise Outside("it groups by a constant")
     needs_more = any(

@@ -211,6 +211,6 @@ def _lateral_view(
     columns = tuple(lateral.alias_column_names)
     if not columns:
         raise Outside("the columns of a LATERAL VIEW have no names")
-    name = reader.fresh(written if written.isidentifier() else "lateral")
+    name = reader.fresh(written if written.isascii() and written.isidentifier() else "lateral")
     scope.add(written or name, name)
     return Generate(relation, function, name, columns, outer or bool(lateral.args.get("outer")))

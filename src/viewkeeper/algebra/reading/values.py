@@ -100,7 +100,8 @@ class _Values:
         """A subquery as a relation, and what ties it to the rows around; `value_at`: one column of it as a value."""
         while isinstance(query, exp.Subquery) and not query.args.get("limit"):
             query = query.this
-        if isinstance(query, exp.Select) and is_plain(query, rows_only=value_at is None):
+        is_distinct = value_at is not None and bool(query.args.get("distinct"))
+        if isinstance(query, exp.Select) and is_plain(query, rows_only=value_at is None) and not is_distinct:
             scope = self.reader.scope_of(query, self.scope)
             block = read_block(self.reader, query, scope)
             if value_at is None:

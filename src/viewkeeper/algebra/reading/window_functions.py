@@ -13,7 +13,7 @@ from sqlglot import exp
 from viewkeeper.algebra.expressions import qualified_columns, replaced, windows
 from viewkeeper.algebra.nodes import Item, Relation, Window, sql_of
 from viewkeeper.algebra.reading.scope import Outside
-from viewkeeper.algebra.ties import depends_on_ties
+from viewkeeper.algebra.ties import depends_on_ties, why_left_open
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.rendering import column
 
@@ -49,6 +49,9 @@ def _common_partition(found: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
 def _in_total_order(window: exp.Expr, read: Sequence[exp.Column]) -> exp.Expr:
     if not depends_on_ties(window):
         return window
+    reason = why_left_open(window)
+    if reason is not None:
+        raise Outside(reason)
     result = window.copy()
     order = result.args.get("order")
     keys = list(order.expressions) if order is not None else []
