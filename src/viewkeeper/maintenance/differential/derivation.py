@@ -129,8 +129,11 @@ class Derivation:
         spread = limits_in(relation, limits or {})
         return self.writer.frame(relation, lambda found: self._leaf(found, state, spread))
 
-    def query_rows(self, query: Query, state: State, only_if: str | None = None) -> exp.Query:
-        return self.writer.query(query, lambda found: self._leaf(found, state, {}, only_if))
+    def query_rows(
+        self, query: Query, state: State, limits: Limits | None = None, only_if: str | None = None
+    ) -> exp.Query:
+        """A query in one state; `limits` are those of its scans."""
+        return self.writer.query(query, lambda found: self._leaf(found, state, limits or {}, only_if))
 
     def _leaf(
         self, relation: Relation, state: State, limits: Limits, only_if: str | None = None
@@ -164,7 +167,7 @@ class Derivation:
         names = dict.fromkeys(table.name for table in query.find_all(exp.Table, bfs=False))
         found = [self._reads[name] for name in names if name in self._reads]
         needed = [self._reads[r.limit.relation] for r in found if r.limit and r.limit.relation in self._reads]
-        return tuple(dict.fromkeys([*found, *needed]))
+        return tuple(dict.fromkeys([*needed, *found]))
 
     def derive(self, title: str, name: str, query: exp.Query, shared: bool = True, ends: bool = False) -> str:
         """A step that makes a relation; its name comes from `name`."""

@@ -72,7 +72,7 @@ def limits_in(relation: Relation, limits: Limits) -> Limits:
             return _inside((source,), limits)
         case Derived(alias, query):
             mine = {name: values for (of, name), values in limits.items() if of == alias}
-            return {**limits, **_in_query(query, mine)}
+            return {**limits, **limits_in_query(query, mine)}
 
 
 def _inside(relations: Iterable[Relation], limits: Limits) -> Limits:
@@ -113,7 +113,8 @@ def across(conditions: Iterable[exp.Expr], limits: Limits) -> Limits:
     return found
 
 
-def _in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
+def limits_in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
+    """The limits in a query, when only rows with such values in its columns (by name in lower case) matter."""
     if not mine:
         return {}
     match query:
@@ -123,7 +124,7 @@ def _in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
             names = [name.lower() for name in output_names(left)]
             others = [name.lower() for name in output_names(right)]
             partner = {other: mine[name] for name, other in zip(names, others, strict=True) if name in mine}
-            return {**_in_query(left, mine), **_in_query(right, partner)}
+            return {**limits_in_query(left, mine), **limits_in_query(right, partner)}
         case Project(source, items):
             shown = {item.name.lower(): item.expression for item in items if item.name.lower() in mine}
             return limits_below(source, [(expression, mine[name]) for name, expression in shown.items()])

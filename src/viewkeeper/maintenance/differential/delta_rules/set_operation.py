@@ -14,6 +14,7 @@ from viewkeeper.algebra.nodes import Query, SetKind, SetOperation, output_names
 from viewkeeper.algebra.to_sql import as_relation, set_operation
 from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
+from viewkeeper.maintenance.differential.limits import Values, limits_in_query
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sql.rendering import alias, all_of, column, literal, relation_named, select_from
 
@@ -57,8 +58,11 @@ def _at(
 ) -> exp.Select:
     """One side, only at the affected rows, with the columns named as on the left."""
     side = f"{HIDDEN_PREFIX}side"
-    rows = as_relation(derivation.query_rows(query, state), side)
     own = output_names(query)
+    values = {
+        mine.lower(): Values(affected, name, or_null=True) for mine, name in zip(own, names, strict=True)
+    }
+    rows = as_relation(derivation.query_rows(query, state, limits_in_query(query, values)), side)
     same = all_of(
         exp.NullSafeEQ(this=column(mine, side), expression=column(name, affected))
         for mine, name in zip(own, names, strict=True)

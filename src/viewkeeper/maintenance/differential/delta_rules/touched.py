@@ -27,16 +27,15 @@ def changes_by_partners(
     partner_changes = derivation.changes(partners)
     if not partner_changes:
         return []
-    delta = derivation.signed_relation(partners, partner_changes, called(partners))
-    limits = across(conditions, derivation.flat_limits(partners, delta))
+    only = partner_changes[0]
+    if len(partner_changes) == 1 and only.frame.is_one_relation:
+        changed, values = only.frame, only.limits
+    else:
+        delta = derivation.signed_relation(partners, partner_changes, called(partners))
+        changed, values = derivation.flat_frame(partners, delta), derivation.flat_limits(partners, delta)
     semi = SemiJoin(rows, partners, tuple(conditions), is_anti=False, origin="changed partners")
-    frame = derivation.writer.joined(
-        semi,
-        derivation.rows(rows, State.OLD, limits),
-        derivation.flat_frame(partners, delta),
-        "left semi",
-        conditions,
-    )
+    before = derivation.rows(rows, State.OLD, across(conditions, values))
+    frame = derivation.writer.joined(semi, before, changed, "left semi", conditions)
     touched = derivation.derive(
         f"find the rows of {called(rows)} with changed partners",
         f"{called(rows)}_touched",
