@@ -44,9 +44,10 @@ def choose(
     kinds = {input_id: found.kinds for input_id, found in changes.items()}
     whole = plan_refresh(definition, kinds, "")
     predicted_whole = predicted_seconds(whole, sizes)
+    applied, whole_again = (_past(catalogue, view, each) for each in (plan.strategy, Strategy.RECOMPUTE))
     reason = why_recompute(
-        corrected(predicted, _past(catalogue, view, plan.strategy)),
-        corrected(predicted_whole, _past(catalogue, view, Strategy.RECOMPUTE)),
+        corrected(predicted, applied or whole_again),
+        corrected(predicted_whole, whole_again or applied),
         sum(changed.values()),
     )
     if reason is None:
@@ -55,7 +56,8 @@ def choose(
 
 
 def _past(catalogue: Catalogue, view: ViewRecord, strategy: Strategy) -> tuple[float, float] | None:
-    """What was predicted for the last such refresh of the view, and what it took."""
+    """What was predicted for the last such refresh of the view, and what it took. Where there was none of the kind, the
+    other kind's tells how fast this machine is."""
     for entry in reversed(catalogue.recent_history):
         if entry.view_id == view.id and entry.strategy == strategy.value and entry.predicted is not None:
             return entry.predicted, entry.seconds

@@ -24,8 +24,9 @@ CHANGES_A_SECOND = 100_000
 JOB_SECONDS = 0.05
 ROWS_BY_VALUE = 20
 """How many rows of a table are taken to have one of the values that a limit lets through."""
-LEAD = 0.5
+LEAD = 1.0
 """Recomputing must promise to save this many seconds, and a tenth: predictions are rough, and nobody likes surprises."""
+MOST_CORRECTION = 3.0
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ def corrected(predicted: float, past: tuple[float, float] | None) -> float:
     """A prediction in the light of the last refresh of the same kind: what was predicted for it, and what it took.
 
     >>> corrected(2.0, (1.0, 1.5)), corrected(2.0, None), corrected(2.0, (0.1, 60.0))
-    (3.0, 2.0, 10.0)
+    (3.0, 2.0, 6.0)
     """
     if past is None or past[0] <= 0:
         return predicted
-    return predicted * min(5.0, max(0.2, past[1] / past[0]))
+    return predicted * min(MOST_CORRECTION, max(1 / MOST_CORRECTION, past[1] / past[0]))
 
 
 def why_recompute(incremental: float, recompute: float, changed: int) -> str | None:
@@ -74,7 +75,7 @@ def why_recompute(incremental: float, recompute: float, changed: int) -> str | N
 
     >>> why_recompute(9.0, 2.0, 500_000)
     'that is predicted to take 2.0 s, applying 500,000 changed rows 9.0 s'
-    >>> why_recompute(0.6, 0.3, 1) is None
+    >>> why_recompute(1.2, 0.3, 1) is None
     True
     """
     if incremental <= recompute * 1.1 + LEAD:
