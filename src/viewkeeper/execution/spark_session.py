@@ -38,6 +38,8 @@ SMALL_WORK_SETTINGS = {
 """For the embedded session; measured in docs/decisions/0004-spark-settings.md."""
 
 OWN_SETTINGS = {
+    # Inferring constraints takes memory that grows exponentially with the columns of plans such as ours.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Superseded versions stay readable for as long as their files are there.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",

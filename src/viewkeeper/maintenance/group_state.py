@@ -7,6 +7,7 @@ rows: with none left, the group is gone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from viewkeeper.algebra.nodes import Derived, Group, Item, Project, TopRows, out
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import column
-from viewkeeper.sql.types import UNKNOWN, Simple
+from viewkeeper.sql.types import UNKNOWN
 
 ROWS = f"{HIDDEN_PREFIX}rows"
 """The number of rows of a group. A view of groups that has this column is updated, not read again."""
@@ -172,11 +173,27 @@ def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
     if state is None:
         return None
     types = {each.name: each.data_type for each in stored}
+    averaged = {average.sum for average in state.averages}
     for summed in state.sums:
         data_type = types[summed.name]
-        if data_type == UNKNOWN:
-            continue
-        name = data_type.name if isinstance(data_type, Simple) else ""
-        if name != "BIGINT" and not (name.startswith("DECIMAL") and not name.startswith("DECIMAL(38")):
+        if data_type != UNKNOWN and not _adds_exactly(str(data_type), summed.name in averaged):
             return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
     return None
+
+
+def _adds_exactly(data_type: str, is_divided: bool) -> bool:
+    """Whether sums of a type can be updated. Spark keeps six decimals when the digits of a result are more than 38, and
+    an average has four more than its values.
+
+    >>> [_adds_exactly(each, False) for each in ("BIGINT", "DECIMAL(20,2)", "DECIMAL(38,4)", "DECIMAL(38,10)", "DOUBLE")]
+    [True, True, True, False, False]
+    >>> _adds_exactly("DECIMAL(38,4)", True), _adds_exactly("DECIMAL(38,2)", True)
+    (False, True)
+    """
+    if data_type == "BIGINT":
+        return True
+    found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", data_type)
+    if found is None:
+        return False
+    precision, scale = int(found[1]), int(found[2])
+    return precision < 38 or scale <= (2 if is_divided else 6)

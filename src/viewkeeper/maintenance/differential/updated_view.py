@@ -8,10 +8,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Group, Project
+from viewkeeper.algebra.to_sql import as_relation
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
     DELETED,
+    HIDDEN_PREFIX,
     INSERTED,
     SIGN,
     state_relation,
@@ -37,7 +39,7 @@ from viewkeeper.sql.rendering import (
 from viewkeeper.sql.types import DataType, Simple
 
 _ARGUMENT = "_vk_argument_"
-_OLD = "_vk_old_"
+_OLD, _NEW = "_vk_old_", "_vk_new_"
 _PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
 _WIDE = Simple("DECIMAL(38,0)")
 
@@ -133,39 +135,47 @@ def _updated(
     old: str,
     extremes: ExtremeRelations | None,
 ) -> str:
-    """One row per affected group: its old stored columns, and what they become."""
+    """One row per affected group: its old stored columns, and what they become. Counts, sums and extremes are columns of
+    an inner query, so that what is made of them is not written out again and again."""
     types = {each.name: each.data_type for each in view.stored}
-    new: dict[str, exp.Expr] = {key.name: column(key.name, groups) for key in group.keys}
+    kept: dict[str, exp.Expr] = {key.name: column(key.name, groups) for key in group.keys}
     for counted in state.counts:
         before = call("COALESCE", column(counted.name, old), literal(0))
-        new[counted.name] = exp.Add(this=before, expression=column(counted.name, groups))
+        kept[counted.name] = exp.Add(this=before, expression=column(counted.name, groups))
     for summed in state.sums:
-        new[summed.name] = _new_sum(summed.name, new[summed.count], types[summed.name], groups, old)
-    for average in state.averages:
-        new[average.name] = _average(new[average.sum], new[average.count], types[average.sum])
-
+        kept[summed.name] = _new_sum(summed.name, kept[summed.count], types[summed.name], groups, old)
     for extreme in state.extremes:
         assert extremes is not None
-        new[extreme.name] = extremes.new_value(extreme, column(extreme.name, old))
+        kept[extreme.name] = extremes.new_value(extreme, column(extreme.name, old))
+    same = all_of(
+        exp.NullSafeEQ(this=column(stored_key(query, key.name), old), expression=column(key.name, groups))
+        for key in group.keys
+    )
+    before_and_after = [
+        *(alias(value, f"{_NEW}{name}") for name, value in kept.items()),
+        *(alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored),
+    ]
+    inner = select_from(relation_named(groups), before_and_after).join(
+        relation_named(old), on=same, join_type="left"
+    )
+    if extremes is not None:
+        inner = extremes.joined(inner, groups, group)
+    new: dict[str, exp.Expr] = {name: column(f"{_NEW}{name}") for name in kept}
+    for average in state.averages:
+        new[average.name] = _average(new[average.sum], new[average.count], types[average.sum])
 
     def over_new(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name in new:
             return new[node.name].copy()
         return node
 
-    shown = {item.name: item.expression.copy().transform(over_new) for item in query.items}
-    items: list[exp.Expr] = []
-    for each in view.stored:
-        value = shown.get(each.name) if each.name in shown else new[each.name].copy()
-        assert value is not None
-        items.append(alias(as_type(value, each.data_type), each.name))
-    items += [alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored]
-    joined = all_of(
-        exp.NullSafeEQ(this=column(stored_key(query, key.name), old), expression=column(key.name, groups))
-        for key in group.keys
-    )
-    select = select_from(relation_named(groups), items).join(relation_named(old), on=joined, join_type="left")
-    return render(select if extremes is None else extremes.joined(select, groups, group))
+    shown = {item.name: item.expression.transform(over_new) for item in query.items}
+    items = [
+        alias(as_type(shown.get(each.name) or new[each.name].copy(), each.data_type), each.name)
+        for each in view.stored
+    ]
+    items += [column(f"{_OLD}{each.name}") for each in view.stored]
+    return render(select_from(as_relation(inner, f"{HIDDEN_PREFIX}groups"), items))
 
 
 def _new_sum(name: str, count: exp.Expr, data_type: DataType, groups: str, old: str) -> exp.Expr:
