@@ -21,7 +21,7 @@ SECONDS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint test test-spark fuzz soak bench fmt lock clean
+.PHONY: help setup demo check lint test test-spark tpch fuzz soak bench fmt lock clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ demo: $(READY) ## A department store with two views, kept fresh and verified
 
 check: lint ## Everything that CI does: format, lint, types, layers, doctests, all tests
 	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
-	$(RUN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 lint: $(READY) ## Only format, lint, types and layers
 	$(RUN)/ruff format --check .
@@ -46,7 +46,10 @@ test: $(READY) ## The fast tests, without a JVM (ARGS="-k name" narrows them dow
 	$(RUN)/python -m pytest tests -m "not spark" $(ARGS)
 
 test-spark: $(READY) ## The tests on real Spark and Delta
-	$(RUN)/python -m pytest tests -m spark $(ARGS)
+	$(RUN)/python -m pytest tests -m "spark and not tpch" $(ARGS)
+
+tpch: $(READY) ## The 22 queries of TPC-H as views, through every kind of change, on Spark
+	$(RUN)/python -m pytest tests -m tpch --timeout=0 -s $(ARGS)
 
 fuzz: $(READY) ## Random views and changes against recomputation (CASES=1000)
 	VIEWKEEPER_FUZZ_CASES=$(CASES) $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)

@@ -25,7 +25,7 @@ from viewkeeper import Warehouse
 from viewkeeper.execution.create_view import RecomputeWarning
 from viewkeeper.execution.reports import RefreshFailedError
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.tpch]
 
 SCALE = 0.01
 VIEWS = (*TPCH, *CHAIN)
