@@ -25,7 +25,7 @@ from viewkeeper.testing.agreement import definition
 from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState
 from viewkeeper.testing.views import CONSTRUCTS
 
-CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000"))
+CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000"))
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1996"))
 SECONDS = float(os.environ.get("VIEWKEEPER_FUZZ_SECONDS", "inf"))
 

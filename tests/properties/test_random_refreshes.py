@@ -29,7 +29,7 @@ from viewkeeper.testing.views import random_view
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(0)]
 
 VIEWS = 20
-CASES = max(60, int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "0")) // 50)
+CASES = max(VIEWS, int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "0")) // 50)
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1996"))
 
 
