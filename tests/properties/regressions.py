@@ -148,7 +148,14 @@ REGRESSIONS: tuple[Case, ...] = (
             "CREATE TABLE sale (id INT PRIMARY KEY, item STRING, qty INT, q1 INT, q2 INT)",
             query,
             [
-                {"sale": [(1, "a", 5, 1, 2), (2, "a", 3, 2, 2), (3, None, 4, 1, None), (4, "b", None, None, 3)]},
+                {
+                    "sale": [
+                        (1, "a", 5, 1, 2),
+                        (2, "a", 3, 2, 2),
+                        (3, None, 4, 1, None),
+                        (4, "b", None, None, 3),
+                    ]
+                },
                 {"sale": [(1, "a", 7, 1, 2), (3, None, 4, 2, None), (4, "b", 1, 2, 3), (5, "c", 1, 1, 1)]},
                 {"sale": [(5, "c", 9, 1, 1), (6, "c", 5, 2, 3), (4, "b", 1, None, 3)]},
             ],

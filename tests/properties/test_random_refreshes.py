@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
+from tests.support.processes import alone
 from viewkeeper import Warehouse, errors
 from viewkeeper.sql.rendering import render
 from viewkeeper.testing.bags import Row
@@ -28,8 +29,10 @@ from viewkeeper.testing.views import random_view
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(0)]
 
-VIEWS = 20
-CASES = max(VIEWS, int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "0")) // 50)
+VIEWS = 10
+"""In one warehouse."""
+
+CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000")) // 50
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1996"))
 
 
@@ -53,7 +56,7 @@ def _bring_to(warehouse: Warehouse, schema: Schema, before: Rows | None, after: 
             warehouse.sql(_overwrite(table, after[table.id]))
 
 
-@pytest.mark.parametrize("first", range(0, CASES, VIEWS))
+@pytest.mark.parametrize("first", alone("random refreshes", range(0, CASES, VIEWS)))
 def test_views_equal_their_queries_after_random_changes(first: int, spark: Any, tmp_path: Path) -> None:
     generator = random.Random(SEED * 100_003 + first)
     schema = random_schema(generator)
