@@ -209,6 +209,11 @@ VIEWS = {
     "least_and_greatest": View(
         "SELECT category, min(price) AS least, max(price) AS greatest FROM product GROUP BY category", "min, max"
     ),
+    "groups_of_counts_and_sums": View(
+        "SELECT customer, stddev_samp(pages) AS spread, covar_pop(pages, customer) AS together, "
+        "bool_or(pages IS NULL) AS unknown FROM visit GROUP BY customer",
+        "stddev, covariance, bool_or",
+    ),
     "groups_read_again": View(
         "SELECT customer, count(DISTINCT day) AS days, sum(DISTINCT pages) AS pages, stddev_samp(pages) AS spread, "
         "max(pages) - min(pages) AS span FROM visit GROUP BY customer",

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from viewkeeper.algebra.additive_aggregates import with_additive_aggregates
 from viewkeeper.algebra.nodes import (
     Attribute,
     Constant,
@@ -38,6 +39,10 @@ from viewkeeper.algebra.rebuilding import Rebuilding
 
 def simplified(query: Project) -> Project:
     """The query with columns of the same names and the same rows."""
+    return with_additive_aggregates(_as_one_query(query))
+
+
+def _as_one_query(query: Project) -> Project:
     source = query.source
     match source:
         case Group(relation) | Window(relation):
@@ -52,7 +57,7 @@ def simplified(query: Project) -> Project:
 def _simplified_query(query: Query) -> Query:
     match query:
         case Project():
-            return simplified(query)
+            return _as_one_query(query)
         case SetOperation(_, _, left, right):
             return replace(query, left=_simplified_query(left), right=_simplified_query(right))
         case TopRows(inner):

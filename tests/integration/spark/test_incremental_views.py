@@ -66,6 +66,8 @@ CREATE MATERIALIZED VIEW newest REFRESH STRICT AS
   SELECT id, item FROM sale QUALIFY row_number() OVER w = 1 WINDOW w AS (PARTITION BY item ORDER BY id DESC);
 CREATE MATERIALIZED VIEW often REFRESH STRICT AS SELECT item, count(*) AS n FROM sale s GROUP BY item
   HAVING count(*) > (SELECT count(*) FROM sale t WHERE t.item = s.item AND t.qty > 3);
+CREATE MATERIALIZED VIEW measured REFRESH STRICT AS SELECT item, count_if(qty > 3) AS large, stddev(qty) AS spread,
+  var_pop(qty) AS variance, covar_samp(qty, q1) AS together, every(q1 > 0) AS counted FROM sale GROUP BY item;
 CREATE MATERIALIZED VIEW rolled REFRESH STRICT AS SELECT item, q1, count(*) AS n FROM sale GROUP BY ROLLUP (item, q1)
 """
 

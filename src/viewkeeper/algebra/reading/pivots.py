@@ -12,6 +12,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from viewkeeper.algebra.column_types import column_type
 from viewkeeper.algebra.nodes import (
     Derived,
     Item,
@@ -30,7 +31,6 @@ from viewkeeper.algebra.reading.scope import Outside, Scope
 from viewkeeper.algebra.reading.sources import read_source
 from viewkeeper.sql.functions import function_name
 from viewkeeper.sql.rendering import as_type, column, literal
-from viewkeeper.sql.types import DataType
 
 _NULL_OF_NO_ROWS = frozenset({"sum", "avg", "mean", "min", "max"})
 _PIVOTED = _NULL_OF_NO_ROWS | {"count"}
@@ -95,7 +95,7 @@ def _is_value(pivoted_by: Sequence[exp.Column], values: Sequence[exp.Expr], rela
     """Spark casts each value to the type of its column."""
     same = []
     for each, value in zip(pivoted_by, values, strict=True):
-        data_type = _type_of(each.name, relation)
+        data_type = column_type(each, relation)
         if data_type is None:
             raise Outside("the type of a column that it pivots by is not known from its table")
         same.append(exp.NullSafeEQ(this=each.copy(), expression=as_type(value.copy(), data_type)))
@@ -160,18 +160,6 @@ def _found(written: exp.Expr, columns: dict[str, exp.Column]) -> exp.Column:
     if found is None:
         raise Outside("PIVOT or UNPIVOT reads something that is no column")
     return found.copy()
-
-
-def _type_of(name: str, relation: Relation) -> DataType | None:
-    """The type of a column that comes from a table as it is."""
-    match relation:
-        case Scan(_, table):
-            return next(each.data_type for each in table.columns if each.name == name)
-        case Derived(_, Project(Scan() | Derived() as source, items)):
-            found = next(item.expression for item in items if item.name == name)
-            return _type_of(found.name, source) if isinstance(found, exp.Column) and found.table else None
-        case _:
-            return None
 
 
 def _parts(written: exp.Expr) -> list[exp.Expr]:
