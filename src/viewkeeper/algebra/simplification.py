@@ -3,13 +3,14 @@
     SELECT g.k, g.s + 1 FROM (SELECT k, sum(x) AS s FROM t GROUP BY k) g WHERE g.s > 5
     SELECT k, sum(x) + 1 FROM t GROUP BY k HAVING sum(x) > 5
 
-mean the same, and the second can be maintained from what the view stores. Whatever is here may be left out: plans of
-trees that were not simplified give the same answers.
+mean the same, and the second can be maintained from what the view stores. An outer join is an inner one if a condition
+above it rejects the NULLs of missing partners. Whatever is here may be left out: plans of trees that were not simplified
+give the same answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -32,8 +33,10 @@ from viewkeeper.algebra.nodes import (
     SetOperation,
     TopRows,
     Window,
+    aliases_of,
     inner_join,
 )
+from viewkeeper.algebra.nullability import rejects_nulls_of
 from viewkeeper.algebra.rebuilding import Rebuilding
 
 
@@ -93,8 +96,9 @@ def _merged(relation: Relation) -> tuple[Relation, Columns]:
             return relation, {}
         case InnerJoin(sources, conditions):
             found = [_merged(each) for each in sources]
-            joined = inner_join([each for each, _ in found], conditions)
-            return joined, {key: value for _, columns in found for key, value in columns.items()}
+            columns: Columns = {key: value for _, some in found for key, value in some.items()}
+            over = tuple(map(_with(columns).expression, conditions))
+            return inner_join([_as_inner(each, over) for each, _ in found], conditions), columns
         case OuterJoin(left, right, _, is_full):
             left, columns = _merged_scan(left) if is_full else _merged(left)
             right, more = _merged_scan(right)
@@ -106,6 +110,26 @@ def _merged(relation: Relation) -> tuple[Relation, Columns]:
         case Generate(source):
             source, columns = _merged(source)
             return replace(relation, source=source), columns
+
+
+def _as_inner(relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+    """An outer join as far as one is left, when only rows that fulfil the conditions count."""
+    if not isinstance(relation, OuterJoin):
+        return relation
+    needs_left, needs_right = (
+        any(rejects_nulls_of(each, aliases_of(side)) for each in conditions)
+        for side in (relation.left, relation.right)
+    )
+    match relation:
+        case OuterJoin(left, right, on, is_full) if needs_right and (needs_left or not is_full):
+            return inner_join([_as_inner(left, conditions), _as_inner(right, conditions)], on)
+        case OuterJoin(left, right, on, True) if needs_right:
+            return OuterJoin(right, left, on)
+        case OuterJoin(left, right, on, True) if needs_left:
+            return OuterJoin(_as_inner(left, conditions), right, on)
+        case OuterJoin(left, _, _, False):
+            return replace(relation, left=_as_inner(left, conditions))
+    return relation
 
 
 def _merged_scan(relation: Relation) -> tuple[Relation, Columns]:
