@@ -55,6 +55,7 @@ from viewkeeper.sql.statements import (
     Describe,
     Drop,
     ExplainCreate,
+    ExplainRules,
     ExplainView,
     Query,
     Refresh,
@@ -230,6 +231,8 @@ class Warehouse:
                 return describe.explain_view(workspace, name)
             case ExplainCreate(create):
                 return describe.explain_create(workspace.state.read(), create)
+            case ExplainRules(name):
+                return describe.explain_rules_for(workspace, name)
             case VerifyView(name):
                 return verify_view(workspace, describe.view_named(workspace.state.read(), name))
             case VerifyTable(name):

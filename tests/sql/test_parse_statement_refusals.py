@@ -204,7 +204,7 @@ def test_syntax_errors(marked: str, message: str, hint: str) -> None:
 ONLY_MATERIALIZED = ("only materialized views are kept in a warehouse.", "write CREATE MATERIALIZED VIEW.")
 EXPLAINED = (
     "EXPLAIN is for materialized views here.",
-    "write EXPLAIN MATERIALIZED VIEW v, or call .explain() on the DataFrame of the query.",
+    "write EXPLAIN MATERIALIZED VIEW v or EXPLAIN RULES FOR v, or call .explain() on the DataFrame of the query.",
 )
 
 

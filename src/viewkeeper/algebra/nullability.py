@@ -50,7 +50,7 @@ def _column(alias: str, name: str, relation: Relation) -> bool:
             return False
         case InnerJoin(sources, conditions):
             return any(_column(alias, name, source) for source in sources) or any(
-                _rejects_null(each, alias, name) for each in conditions
+                rejects_null(each, alias, name) for each in conditions
             )
         case OuterJoin(left, _, _, is_full):
             return not is_full and _column(alias, name, left)
@@ -60,7 +60,7 @@ def _column(alias: str, name: str, relation: Relation) -> bool:
             return _column(alias, name, source)
 
 
-def _rejects_null(condition: exp.Expr, alias: str, name: str) -> bool:
+def rejects_null(condition: exp.Expr, alias: str, name: str) -> bool:
     """Whether a condition cannot hold where the column is NULL: a comparison of the column itself, or IS NOT NULL."""
     inner = condition
     while isinstance(inner, exp.Paren):

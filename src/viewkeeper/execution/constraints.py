@@ -52,7 +52,12 @@ def _declared(table: TableRecord) -> Declared:
         for key in table.foreign_keys
         if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
     )
-    return Declared(keys, foreign_keys)
+    nullable_keys = tuple(
+        UniqueKey(key.columns, key.name or "", key.rely)
+        for key in table.keys
+        if key.name not in table.distrusted and not {name.lower() for name in key.columns} <= never_null
+    )
+    return Declared(keys, foreign_keys, nullable_keys)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import UnknownNameError
 from viewkeeper.execution.constraints import declarations, reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
@@ -20,6 +21,8 @@ from viewkeeper.maintenance.build_plan import (
     plan_refresh,
 )
 from viewkeeper.maintenance.explain import explain_plan, explain_query
+from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
+from viewkeeper.maintenance.rules.view_rules import rules_for
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName, did_you_mean
 from viewkeeper.sql.statements import CreateView
@@ -228,7 +231,23 @@ def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
     plan = plan_refresh(view, kinds)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_query(view, declared)
+    data: dict[str, Any] = {"view": str(view.name), "policy": view.policy.value}
+    found = rules_for(view, declared)
+    if found is not None:
+        lines += explain_verdicts(found.analysis, found.rules, found.advice)
+        data |= analysis_json(found.analysis, found.rules, found.advice)
     lines += explain_plan(plan, f"when {changed} changes")
-    return ExplainReport(
-        "\n".join(lines), {"view": str(view.name), "policy": view.policy.value, "refresh": plan.to_json()}
-    )
+    return ExplainReport("\n".join(lines), {**data, "refresh": plan.to_json()})
+
+
+def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainReport:
+    """The rules that keep a view, if everything that is declared of its tables holds."""
+    catalogue = workspace.state.read()
+    definition = definition_of(view_named(catalogue, name), catalogue)
+    found = rules_for(definition, declarations(catalogue, definition))
+    if found is None:
+        assert isinstance(definition.algebra, OutsideAlgebra)
+        reason = f"there are no rules for {name}: {definition.algebra.reason}."
+        return ExplainReport(reason, {"view": str(name), "rules": []})
+    data = analysis_json(found.analysis, found.rules, found.advice)
+    return ExplainReport("\n".join(explain_rules(found.rules)).rstrip(), {"view": str(name), **data})

@@ -11,7 +11,7 @@ from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.statements import RefreshPolicy
+from viewkeeper.sql.statements import Operation, RefreshPolicy
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class ViewDefinition:
     hidden: tuple[Column, ...] = ()
     policy: RefreshPolicy = RefreshPolicy.AUTO
     declared: Declarations = field(default_factory=dict)
+    rematerialized: frozenset[tuple[str, Operation]] = frozenset()
+    """Operations, by the table's id, after which the user has the whole query evaluated."""
 
     @cached_property
     def algebra(self) -> Project | OutsideAlgebra:
