@@ -26,19 +26,21 @@ from tests.support.random_selects import TABLES, random_selects
 from tests.support.rule_runner import RuleRun, analysis_of, answers, rules_of, transition
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalysis
+from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Certainty
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import Operation
-from viewkeeper.testing import Case, case_for_view, random_case
+from viewkeeper.testing import Case, Disagreement, case_for_view, check_case, random_case
 from viewkeeper.testing.agreement import definition
 
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1991"))
-RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 10
+RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 16
+PLANNED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 25
 STREAMS = 5
-LONGEST_SEARCH = 80
+LONGEST_SEARCH = 60
 
 TEXTS = {**EXAMPLE_VIEWS, **{name: view.text for name, view in VIEWS.items()}}
 DECLARED = WITH_MORE_TABLES.declarations
@@ -127,6 +129,47 @@ def test_a_view_that_is_rematerialized_by_choice(database: duckdb.DuckDBPyConnec
         assert wrong is None, wrong
         done += [rule.name for rule in rules.rules]
     assert any(name.startswith("rematerialize") for name in done)
+
+
+# ---------------------------------------------------------------------------- plans by rules
+
+
+DECIDING = {
+    "special_meals", "many_miles", "bad_flight", "chain_of_equalities", "distinct", "self_join", "query_in_from",
+    "exists", "in_of_two_columns", "join_for_in", "not_exists_decided_by_the_view", "not_exists_in_exists",
+}  # fmt: skip
+"""Views that decide some of their deletions alone."""
+
+
+def prefer_rules(plan: MaintenancePlan) -> int:
+    return 0 if plan.strategy is Strategy.RULES else 1
+
+
+def test_plans_by_rules_give_the_bag_of_the_query(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans that a refresh runs, wherever the view alone decides something; also where another plan would be chosen."""
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.tables_read", prefer_rules)
+    done: Counter[str] = Counter()
+    for case in planned_cases():
+        for each in (replace(case, changes_by_key=True), replace(case, changes_by_key=False)):
+            try:
+                outcome = check_case(database, replace(each, is_trusted=True))
+            except Disagreement as error:
+                pytest.fail(str(error))
+            done.update(one.strategy.value for one in outcome.refreshes)
+    print(f"\n{dict(done)}")
+    assert done["rules"] > 100
+
+
+def planned_cases() -> Iterator[Case]:
+    for name, text in TEXTS.items():
+        if name in DECIDING:
+            yield from (case_for_view(WITH_MORE_TABLES, text, SEED + seed) for seed in range(3))
+    for number in range(PLANNED_VIEWS):
+        seed = SEED * 100_003 + number
+        text = random_selects(random.Random(seed))
+        yield case_for_view(TABLES, text, seed, breaks_constraints=number % 5 == 0)
 
 
 # ---------------------------------------------------------------------------- duplicates

@@ -9,6 +9,7 @@ from viewkeeper.execution.verify_table import verify_table
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
 from viewkeeper.maintenance.build_plan import child_parent_pairs
+from viewkeeper.maintenance.rules.leaving import decides_deletions
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import TableRecord
@@ -31,13 +32,15 @@ def declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declaratio
 def reliable_declarations(
     workspace: Workspace, catalogue: Catalogue, definition: ViewDefinition
 ) -> Declarations:
-    """The same, as far as relying on them pays: only foreign keys of large tables."""
+    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which the view tells which of
+    its rows leave."""
     declared = dict(declarations(catalogue, definition))
     children = {child for child, _ in child_parent_pairs(replace(definition, declared=declared))}
     for child in children:
         if workspace.log.row_count(workspace.data_address(catalogue.tables[child])) < RELIED_ROWS:
             declared[child] = replace(declared[child], foreign_keys=())
-    return declared if any(found.foreign_keys for found in declared.values()) else {}
+    pays = any(found.foreign_keys for found in declared.values())
+    return declared if pays or decides_deletions(replace(definition, declared=declared)) else {}
 
 
 def _declared(table: TableRecord) -> Declared:

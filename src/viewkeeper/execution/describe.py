@@ -16,7 +16,7 @@ from viewkeeper.facts.declared import Declarations
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
     ANY_KEYED_CHANGE,
-    parents_of,
+    keyed_inputs,
     plan_first_load,
     plan_refresh,
 )
@@ -224,7 +224,7 @@ def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
     """The plan of a refresh; `declared` is what would be known of the tables if every declared key held."""
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
-    parents = parents_of(view)
+    parents = keyed_inputs(view)
     kinds = {
         i.object_id: ANY_KEYED_CHANGE if i.object_id in parents else ANY_CHANGE for i in view.query.inputs
     }
