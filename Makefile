@@ -7,7 +7,8 @@ RUN := $(VENV)/bin
 PACKAGES := $(VENV)/.stamps/packages
 PROJECT := $(VENV)/.stamps/project
 JARS := .cache/stamps/jars
-READY := $(PACKAGES) $(PROJECT) $(JARS)
+POSTGRES := .cache/stamps/postgres
+READY := $(PACKAGES) $(PROJECT) $(JARS) $(POSTGRES)
 
 # Passed on to pytest, for instance: make test ARGS="-k rename -x"
 ARGS ?=
@@ -26,7 +27,7 @@ export PYTHON
 help: ## Show this list
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## Make .venv, install the locked packages, fetch the Delta jars
+setup: $(READY) ## Make .venv, install the locked packages, fetch the Delta jars, see to PostgreSQL
 	@echo "Set-up is complete."
 
 demo: $(READY) ## A department store with two views, kept fresh and verified
@@ -81,4 +82,8 @@ $(PROJECT): $(PACKAGES) pyproject.toml
 
 $(JARS): $(PROJECT) src/viewkeeper/execution/jars.py
 	@tools/setup.sh jars
+	@mkdir -p $(@D) && touch $@
+
+$(POSTGRES): tools/setup.sh
+	@tools/setup.sh postgres
 	@mkdir -p $(@D) && touch $@

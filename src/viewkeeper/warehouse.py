@@ -169,17 +169,14 @@ class Warehouse:
         """How the views of a script would be maintained, without creating them and without Spark."""
         reports = []
         catalogue = self._workspace.state.read()
-        for fragment in split_script(text):
-            statement = parse_statement(fragment)
-            if not isinstance(statement, CreateView):
-                raise InvalidStatementError(
-                    "only CREATE MATERIALIZED VIEW can be planned.",
-                    "put one or more such statements into the file.",
-                    fragment.locate(0, len(fragment.text)),
-                )
+        for statement in _planned_views(text):
             reports.append(describe.explain_create(catalogue, statement))
             catalogue = describe.as_if_created(catalogue, statement)
         return reports
+
+    def emit_postgres(self, text: str) -> str:
+        """The views of a script as PostgreSQL tables that triggers keep, by the same rules; without Spark."""
+        return describe.emit_triggers(self._workspace.state.read(), _planned_views(text))
 
     def view_names(self) -> list[str]:
         return sorted(str(view.name) for view in self._workspace.state.read().views.values())
@@ -330,6 +327,21 @@ class Warehouse:
         workspace.state.change(step)
         remove_folder(workspace, view.location)
         return StatementReport(f"materialized view {name} dropped.")
+
+
+def _planned_views(text: str) -> list[CreateView]:
+    """The statements of a script of views that are only planned."""
+    found = []
+    for fragment in split_script(text):
+        statement = parse_statement(fragment)
+        if not isinstance(statement, CreateView):
+            raise InvalidStatementError(
+                "only CREATE MATERIALIZED VIEW can be planned.",
+                "put one or more such statements into the file.",
+                fragment.locate(0, len(fragment.text)),
+            )
+        found.append(statement)
+    return found
 
 
 def _refuse_other_contents(layout: Layout) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
-from viewkeeper.errors import UnknownNameError
+from viewkeeper.errors import UnknownNameError, UnsupportedError
 from viewkeeper.execution.constraints import declarations, reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
@@ -22,9 +23,10 @@ from viewkeeper.maintenance.build_plan import (
 )
 from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
-from viewkeeper.maintenance.rules.view_rules import rules_for
+from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
+from viewkeeper.maintenance.rules.view_rules import rules_for, without_rules
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName, did_you_mean
 from viewkeeper.sql.statements import CreateView
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.holder import is_alive
@@ -207,6 +209,43 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     report = _explain(view, declarations(catalogue, view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
+
+
+def emit_triggers(catalogue: Catalogue, statements: Sequence[CreateView]) -> str:
+    """Views as PostgreSQL tables that triggers keep."""
+    views = []
+    for statement in statements:
+        query = bind_new(statement.query, catalogue)
+        if query.problems:
+            raise query.problems[0]
+        view = planned_definition(statement, query)
+        _refuse_for_triggers(catalogue, view, statement)
+        found = rules_for(view, declarations(catalogue, view))
+        if found is None:
+            assert isinstance(view.algebra, OutsideAlgebra)
+            rules = without_rules(view, view.algebra.reason)
+        else:
+            rules = found.rules
+        views.append(EmittedView(rules, query.inputs, statement.query.text))
+        catalogue = as_if_created(catalogue, statement)
+    return emit_postgres(views)
+
+
+def _refuse_for_triggers(catalogue: Catalogue, view: ViewDefinition, statement: CreateView) -> None:
+    where = statement.query.locate(0, len(statement.query.text))
+    below = [found.name for found in view.query.inputs if found.object_id in catalogue.views]
+    if below:
+        raise UnsupportedError(
+            f"{view.name} reads the view {below[0]}; triggers are written for views over tables.",
+            f"write the query of {below[0]} in place of its name.",
+            where,
+        )
+    if view.name.schema != DEFAULT_SCHEMA or view.stem != view.name.name:
+        raise UnsupportedError(
+            f"the table of {view.name} would get another name in PostgreSQL.",
+            "give the view a name without a schema, other than those of its tables.",
+            where,
+        )
 
 
 def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:

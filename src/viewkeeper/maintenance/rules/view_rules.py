@@ -8,6 +8,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.facts.safety.advice import Advice, advice
 from viewkeeper.facts.safety.analyse import analyse_query
+from viewkeeper.facts.safety.selects import Unread
 from viewkeeper.facts.safety.verdicts import ViewAnalysis
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule_set import RuleSet
@@ -19,6 +20,12 @@ class ViewRules:
     analysis: ViewAnalysis
     rules: RuleSet
     advice: tuple[Advice, ...]
+
+
+def without_rules(view: ViewDefinition, reason: str) -> RuleSet:
+    """A view that has no rules, with the reason."""
+    names = tuple(column.name for column in view.columns)
+    return RuleSet(view.name, view.stem, names, Unread(reason), unread=reason)
 
 
 def rules_for(view: ViewDefinition, declared: Declarations) -> ViewRules | None:
