@@ -1,4 +1,5 @@
 -- Flights, reservations, passengers and frequent fliers. Every table has several keys: views are analysed with all of them.
+-- RELY: the system that takes reservations sees to these keys itself, so refreshes need not check them.
 CREATE TABLE flight (
   flight_id INT PRIMARY KEY,
   flight_no INT NOT NULL,
@@ -7,16 +8,16 @@ CREATE TABLE flight (
 );
 
 CREATE TABLE res (
-  res_id    INT PRIMARY KEY,
+  res_id    INT PRIMARY KEY RELY,
   psgr_id   INT NOT NULL,
   flight_id INT NOT NULL,
   seat      STRING NOT NULL,
   UNIQUE (psgr_id, flight_id),
-  UNIQUE (flight_id, seat)
+  UNIQUE (flight_id, seat) RELY
 );
 
 CREATE TABLE psgr (
-  psgr_id INT PRIMARY KEY,
+  psgr_id INT PRIMARY KEY RELY,
   name    STRING,
   phone   STRING,
   meal    STRING,

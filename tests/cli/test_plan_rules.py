@@ -108,6 +108,17 @@ def test_a_view_that_is_always_recomputed_gets_triggers_that_evaluate_it(airline
     assert "-- a: evaluated anew, because rand gives another value each time" in script
 
 
+def test_the_key_of_a_view_below_follows_from_its_query(airline: Warehouse) -> None:
+    groups, over = airline.explain_script(
+        "CREATE MATERIALIZED VIEW seats AS SELECT flight_id, count(*) AS seats FROM res GROUP BY flight_id;"
+        "CREATE MATERIALIZED VIEW full AS SELECT f.flight_no, f.date, s.seats FROM flight f, seats s "
+        "WHERE f.flight_id = s.flight_id"
+    )
+    assert "not_analysed" in groups.to_json()
+    assert [each["safe"] for each in over.to_json()["references"]] == [True, True]
+    assert "(flight_id) is a key of s" in over.to_json()["references"][1]["reason"]
+
+
 def test_explain_rules_prints_every_rule(airline: Warehouse) -> None:
     statement = parse_text((EXAMPLE / "views" / "bad_flight.sql").read_text(encoding="utf-8"))
     assert isinstance(statement, CreateView)

@@ -40,7 +40,7 @@ SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1991"))
 RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 16
 PLANNED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 25
 STREAMS = 5
-LONGEST_SEARCH = 60
+LONGEST_SEARCH = 40
 
 TEXTS = {**EXAMPLE_VIEWS, **{name: view.text for name, view in VIEWS.items()}}
 DECLARED = WITH_MORE_TABLES.declarations

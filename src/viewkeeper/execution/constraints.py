@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import ConstraintViolatedError
 from viewkeeper.execution.verify_table import verify_table
-from viewkeeper.execution.workspace import Workspace
+from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
 from viewkeeper.maintenance.rules.leaving import decides_deletions
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import TableRecord
+from viewkeeper.storage.records import TableRecord, ViewRecord
 
 RELIED_ROWS = 10_000_000
 """Below this many rows of the child a term that a foreign key makes empty costs less than the checks: with a million
@@ -26,6 +28,24 @@ def declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declaratio
         record = catalogue.object(each.object_id)
         if isinstance(record, TableRecord):
             found[record.id] = _declared(record)
+    return found
+
+
+def known_keys(catalogue: Catalogue, definition: ViewDefinition) -> Declarations:
+    """What is known of the view's tables and of the views below it, if everything that is declared holds: a view's key
+    follows from its query. For verdicts; no refresh relies on the key of a view."""
+    found = dict(declarations(catalogue, definition))
+    for each in definition.query.inputs:
+        record = catalogue.object(each.object_id)
+        if isinstance(record, ViewRecord):
+            below = definition_of(record, catalogue)
+            key = (
+                None
+                if isinstance(below.algebra, OutsideAlgebra)
+                else key_of(below.algebra, known_keys(catalogue, below))
+            )
+            if key is not None:
+                found[record.id] = Declared((UniqueKey(key.columns, f"the key of {record.name}"),))
     return found
 
 

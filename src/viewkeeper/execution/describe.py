@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
 from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.algebra.nodes import scans
+from viewkeeper.algebra.to_sql import below
 from viewkeeper.errors import UnknownNameError, UnsupportedError
-from viewkeeper.execution.constraints import declarations, reliable_declarations
+from viewkeeper.execution.constraints import declarations, known_keys, reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
@@ -26,6 +30,7 @@ from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_ru
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
 from viewkeeper.maintenance.rules.view_rules import rules_for, without_rules
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName, did_you_mean
 from viewkeeper.sql.statements import CreateView
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
@@ -195,7 +200,7 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
     definition = definition_of(view_named(catalogue, name), catalogue)
     declared = reliable_declarations(workspace, catalogue, definition)
-    return _explain(replace(definition, declared=declared), declarations(catalogue, definition))
+    return _explain(replace(definition, declared=declared), known_keys(catalogue, definition))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -206,7 +211,7 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     view = planned_definition(statement, query)
     check_policy(view, statement.query)
     load = plan_first_load(view)
-    report = _explain(view, declarations(catalogue, view))
+    report = _explain(view, known_keys(catalogue, view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -251,12 +256,30 @@ def _refuse_for_triggers(catalogue: Catalogue, view: ViewDefinition, statement: 
 def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     """The catalogue with a view that is only planned, so that views above it can be planned too."""
     query = bind_new(statement.query, catalogue)
-    columns = planned_definition(statement, query).columns
+    columns = _with_known_types(planned_definition(statement, query))
     references = {r.name.key: query.input_of(r).object_id for r in query.parsed.references}
     view = ViewRecord(
         statement.name.key, statement.name, columns, "", statement.query.text, references, statement.policy
     )
     return catalogue.with_view(view)
+
+
+def _with_known_types(view: ViewDefinition) -> tuple[Column, ...]:
+    """The columns of a planned view; those that are columns of its inputs have their type."""
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra):
+        return view.columns
+    types = {
+        (scan.alias, each.name.lower()): each.data_type
+        for scan in scans(query)
+        for each in scan.input.columns
+    }
+    found = []
+    for column, item in zip(view.columns, query.items, strict=True):
+        made = below(item.expression, query.source)
+        known = types.get((made.table, made.name.lower())) if isinstance(made, exp.Column) else None
+        found.append(column if known is None else replace(column, data_type=known))
+    return tuple(found)
 
 
 def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
@@ -283,7 +306,7 @@ def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainRepor
     """The rules that keep a view, if everything that is declared of its tables holds."""
     catalogue = workspace.state.read()
     definition = definition_of(view_named(catalogue, name), catalogue)
-    found = rules_for(definition, declarations(catalogue, definition))
+    found = rules_for(definition, known_keys(catalogue, definition))
     if found is None:
         assert isinstance(definition.algebra, OutsideAlgebra)
         reason = f"there are no rules for {name}: {definition.algebra.reason}."
