@@ -57,6 +57,7 @@ from viewkeeper.sql.statements import (
     ExplainCreate,
     ExplainRules,
     ExplainView,
+    Operation,
     Query,
     Refresh,
     RenameTo,
@@ -277,7 +278,17 @@ class Warehouse:
         if isinstance(action, Fragment):
             return create_view(
                 self._workspace,
-                CreateView(view.name, action, view.policy, view.comment, or_replace=True),
+                CreateView(
+                    view.name,
+                    action,
+                    view.policy,
+                    view.comment,
+                    or_replace=True,
+                    rematerialized_on=tuple(
+                        (Operation(operation), catalogue.object(table).name)
+                        for operation, table in view.rematerialized_on
+                    ),
+                ),
             )
 
         if isinstance(action, SetPolicy):

@@ -130,7 +130,12 @@ def describe(workspace: Workspace, name: QualifiedName) -> TableReport:
         if record.append_only:
             rows.append(("#", "APPEND ONLY", "", ""))
     else:
-        rows += [("#", f"REFRESH {record.policy.value}", "", ""), ("#", record.query, "", "")]
+        rows.append(("#", f"REFRESH {record.policy.value}", "", ""))
+        rows += [
+            ("#", f"REMATERIALIZE ON {operation} of {catalogue.object(table).name}", "", "")
+            for operation, table in record.rematerialized_on
+        ]
+        rows.append(("#", record.query, "", ""))
     if record.comment is not None:
         rows.append(("#", "COMMENT", "", record.comment))
     return TableReport(("column", "type", "null", "comment"), tuple(rows), str(record.name))
