@@ -160,3 +160,9 @@ def test_operations_after_which_the_user_has_the_view_evaluated(
         assert plan.strategy is not Strategy.RECOMPUTE
     else:
         assert plan.strategy is Strategy.RECOMPUTE and plan.reason == f"flight changed; {reason}"
+
+
+def test_an_empty_reason_is_one_too(database: duckdb.DuckDBPyConnection) -> None:
+    """AUTO asks for the plan that recomputes before it knows why it would."""
+    plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED}, "")
+    assert plan.strategy is Strategy.RECOMPUTE

@@ -88,7 +88,8 @@ def plan_refresh(
     the changes.
     """
     changed = ", ".join(str(name) for name in _changed(view, kinds))
-    reason = why_recomputed(view) or why_not or _why_rematerialized(view, kinds)
+    reasons = (why_recomputed(view), why_not, _why_rematerialized(view, kinds))
+    reason = next((each for each in reasons if each is not None), None)
     if reason is not None:
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
     differential = plan_differential(view, kinds, verified, f"{changed} changed")

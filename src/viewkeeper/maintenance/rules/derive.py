@@ -143,7 +143,7 @@ class _Derivation:
         checks = self._stays_out(writer, select, has_it=not change.takes_away)
         if not change.takes_away:
             rows = entering_rows(writer, change, self.rules.columns)
-            return self._action(writer, rows, Certainty.BY_KEY, checks)
+            return self._action(writer, rows, Certainty.EXCLUDED, checks)
         if not verdict.decides_deletions:
             checks = [Check(self._now(writer, select), must_have=False), *checks]
             return self._action(
@@ -151,9 +151,9 @@ class _Derivation:
             )
         decided = decided_by_view(verdict.reference, self.rules.columns, self.declared)
         if decided is None:
-            return self._action(
-                writer, leaving_rows(writer, change, self.rules.columns), Certainty.BY_KEY, checks
-            )
+            is_blocked = verdict.reference.place is Place.NEGATIVE
+            certainty = Certainty.BLOCKED if is_blocked else Certainty.BY_KEY
+            return self._action(writer, leaving_rows(writer, change, self.rules.columns), certainty, checks)
         scan = verdict.reference.scan
         rows = writer.select(
             decided.columns, decided.block, lambda each: change.part if each == scan else State.NEW

@@ -14,6 +14,8 @@ from viewkeeper.maintenance.rules.rule_sql import shown_sql
 _HOW = {
     Certainty.BY_THE_VIEW: "by the view alone",
     Certainty.BY_KEY: "by the changed rows",
+    Certainty.BLOCKED: "by the changed rows",
+    Certainty.EXCLUDED: "by the changed rows",
     Certainty.CHECKED: "by the changed rows, each row of the view looked up again",
     Certainty.COUNTED: "by counting copies",
 }

@@ -33,6 +33,8 @@ class Certainty(Enum):
 
     BY_THE_VIEW = "the view alone decides: it holds what tells which rows are meant"
     BY_KEY = "the rows come from no other row: the reference is safe"
+    BLOCKED = "all that looks the same in the view is blocked together: the reference is I-safe"
+    EXCLUDED = "the right side of EXCEPT has them now"
     CHECKED = "each row is looked up once more: the reference is not safe"
     COUNTED = "copies are counted"
 
