@@ -149,7 +149,7 @@ def test_plans_by_rules_give_the_bag_of_the_query(
     database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plans that a refresh runs, wherever the view alone decides something; also where another plan would be chosen."""
-    monkeypatch.setattr("viewkeeper.maintenance.build_plan.tables_read", prefer_rules)
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.reading", prefer_rules)
     done: Counter[str] = Counter()
     for case in planned_cases():
         for each in (replace(case, changes_by_key=True), replace(case, changes_by_key=False)):

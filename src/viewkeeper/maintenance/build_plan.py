@@ -22,7 +22,7 @@ from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
-from viewkeeper.maintenance.rules.plan_rules import plan_by_rules, tables_read
+from viewkeeper.maintenance.rules.plan_rules import plan_by_rules, reading, saved_tables
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import Operation, RefreshPolicy
@@ -94,10 +94,11 @@ def plan_refresh(
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
     differential = plan_differential(view, kinds, verified, f"{changed} changed")
     rules = plan_by_rules(view, kinds, verified, f"{changed} changed")
-    if rules is None or tables_read(rules) >= tables_read(differential):
+    if rules is None or reading(rules) >= reading(differential):
         return _with_trust(view, differential)
-    less = f"{tables_read(rules)} of {tables_read(differential)} reads of tables are needed"
-    return _with_trust(view, replace(rules, reason=f"{rules.reason}; {less}, the view itself tells the rest"))
+    saved = ", ".join(saved_tables(rules, differential))
+    found = f"what leaves is found in the view itself, {saved} need not be read for it"
+    return _with_trust(view, replace(rules, reason=f"{rules.reason}; {found}"))
 
 
 def plan_differential(

@@ -91,7 +91,7 @@ def _duplicates_of_select(select: Select, bound: BoundColumns) -> DuplicateVerdi
     return DuplicateVerdict(False, f"a key of every table is bound: {'; '.join(sentences)}")
 
 
-def all_columns(scan: Scan, sentence: str) -> dict[Attribute, Bound]:
+def _all_columns(scan: Scan, sentence: str) -> dict[Attribute, Bound]:
     return {(scan.alias.lower(), each.name.lower()): Bound(sentence) for each in scan.input.columns}
 
 
@@ -160,7 +160,7 @@ class _SelectAnalysis:
             known = {**around.bound, **bound.found}
         else:
             every = "a row of the subquery is looked at by itself"
-            known = {key: each for scan in whole.tables for key, each in all_columns(scan, every).items()}
+            known = {key: each for scan in whole.tables for key, each in _all_columns(scan, every).items()}
         for path, block in _paths(subquery, around.path):
             for inner in block.subqueries:
                 if inner.is_negative:

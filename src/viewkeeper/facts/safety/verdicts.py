@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -104,10 +103,6 @@ class ViewAnalysis:
     def unread(self) -> str | None:
         """Why the analysis does not cover the view."""
         return self.selection.reason if isinstance(self.selection, Unread) else None
-
-    @property
-    def by_position(self) -> Mapping[int, ReferenceVerdict]:
-        return {each.reference.position: each for each in self.references}
 
     def to_json(self) -> dict[str, Any]:
         return {

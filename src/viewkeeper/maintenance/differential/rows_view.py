@@ -17,8 +17,7 @@ def rows_steps(
     view: ViewDefinition, query: Project, derivation: Derivation, leaving: Sequence[Signed] = ()
 ) -> tuple[Step, ...]:
     """`leaving` are rows of the view that are known to leave it, every copy of them."""
-    found = derivation.signed(stored_project(view, query))
-    parts = [*leaving, *found]
+    parts = [*leaving, *derivation.signed(stored_project(view, query))]
     if not parts:
         return ()
     delta = derivation.derive(
@@ -27,8 +26,6 @@ def rows_steps(
         union([part.select for part in parts]),
         ends=True,
     )
-    if not found:
-        return (*derivation.steps, WriteChangeSet(signed_changes(delta, delta, view.stored), ()))
     old = old_rows(view)
     touched = state_relation(view.stem, "touched")
     return (

@@ -7,7 +7,7 @@ From there on the tables are as if these rows had never been there, and the chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,11 +19,12 @@ from viewkeeper.facts.safety.analyse import analyse_query
 from viewkeeper.facts.safety.selects import Select
 from viewkeeper.facts.safety.verdicts import Place, Reference, ReferenceVerdict
 from viewkeeper.generated_names import SIGN, state_relation
-from viewkeeper.maintenance.differential.derivation import Derivation, Signed
+from viewkeeper.maintenance.bag_changes import signed_changes
+from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, Kinds
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS
-from viewkeeper.maintenance.plan import Read, State
+from viewkeeper.maintenance.plan import Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.rules.decided import DecidedByView, decided_by_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
@@ -123,22 +124,33 @@ def without(kinds: Kinds, leaving: list[Leaving]) -> Kinds:
 
 
 def leaving_rows_of_view(
-    view: ViewDefinition, derivation: Derivation, leaving: list[Leaving]
-) -> Iterator[Signed]:
-    """The rows of the view that leave, each once: those that an earlier one takes along are left out."""
+    view: ViewDefinition, derivation: Derivation, leaving: list[Leaving], by_count: bool
+) -> list[Signed]:
+    """The rows of the view that leave, each once: those that an earlier one takes along are left out. `by_count`: of a
+    DISTINCT, without hidden columns, and with minus the number of their rows as their sign."""
     old = derivation.known(old_rows(view))
+    columns = view.columns if by_count else view.stored
+    sign = exp.Neg(this=column(ROWS, old.relation)) if by_count else literal(-1)
+    found = []
     for at, each in enumerate(leaving):
         derivation.known(Read(each.relation, each.table.object_id, each.table.name, each.part))
-        hidden = {column_.name for column_ in view.hidden}
-        shown = [column(one.name, old.relation) for one in view.stored if one.name not in hidden]
-        sign: exp.Expr = literal(-1)
-        if hidden:
-            sign = exp.Neg(this=column(ROWS, old.relation))
-        select = select_from(relation_named(old.relation), [*shown, alias(sign, SIGN)])
+        items = [column(one.name, old.relation) for one in columns]
+        select = select_from(relation_named(old.relation), [*items, alias(sign.copy(), SIGN)])
         select = _joined(select, each, old.relation, "left semi")
         for earlier in leaving[:at]:
             select = _joined(select, earlier, old.relation, "left anti")
-        yield Signed(select, f"rows of the view that {each.reference.scan.alias} takes along")
+        found.append(Signed(select, f"rows of the view that {each.reference.scan.alias} takes along"))
+    return found
+
+
+def only_leaving_steps(
+    view: ViewDefinition, derivation: Derivation, rows: Sequence[Signed]
+) -> tuple[Step, ...]:
+    """All copies of these rows leave the view, and nothing else happens to it."""
+    delta = derivation.derive(
+        f"find what leaves: {titles(rows)}", "delta", union([each.select for each in rows]), ends=True
+    )
+    return (*derivation.steps, WriteChangeSet(signed_changes(delta, delta, view.stored), ()))
 
 
 def _joined(select: exp.Select, leaving: Leaving, old: str, kind: str) -> exp.Select:

@@ -5,6 +5,8 @@ It is taken where it reads less of the tables than a plan that finds everything 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Group, Project
@@ -28,7 +30,13 @@ from viewkeeper.maintenance.plan import (
     Strategy,
 )
 from viewkeeper.maintenance.reliance_checks import checks_for
-from viewkeeper.maintenance.rules.leaving import Leaving, leaving_by_view, leaving_rows_of_view, without
+from viewkeeper.maintenance.rules.leaving import (
+    Leaving,
+    leaving_by_view,
+    leaving_rows_of_view,
+    only_leaving_steps,
+    without,
+)
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import (
@@ -56,9 +64,7 @@ def plan_by_rules(
     rest = without(kinds, leaving)
     seen = frozenset(each.table.object_id for each in leaving)
     derivation = Derivation(view.stem, query, rest, view.declared, seen)
-    rows = list(leaving_rows_of_view(view, derivation, leaving))
-    take = update_steps if isinstance(query.source, Group) else rows_steps
-    steps = take(view, query, derivation, rows)
+    steps = _steps(view, query, derivation, leaving)
     if _reads_what_is_not_known(steps, kinds):
         return None
     changes = state_relation(view.stem, "changes")
@@ -85,10 +91,37 @@ def plan_by_rules(
     )
 
 
-def tables_read(plan: MaintenancePlan) -> int:
-    """How often a plan reads a table or view below, whole or in part; change sets and the view itself do not count."""
-    reads = {read.relation: read for step in plan.steps for read in step.reads}
-    return sum(not read.state.is_change and read.name != plan.view for read in reads.values())
+def _steps(
+    view: ViewDefinition, query: Project, derivation: Derivation, leaving: list[Leaving]
+) -> tuple[Step, ...]:
+    if not derivation.is_changed(query):
+        rows = leaving_rows_of_view(view, derivation, leaving, by_count=False)
+        return only_leaving_steps(view, derivation, rows)
+    is_distinct = isinstance(query.source, Group)
+    rows = leaving_rows_of_view(view, derivation, leaving, by_count=is_distinct)
+    return (update_steps if is_distinct else rows_steps)(view, query, derivation, rows)
+
+
+WHOLE = 3
+"""Reading a table or view whole is taken for as much as reading this many parts that some values point to."""
+
+
+def reading(plan: MaintenancePlan) -> int:
+    """How much a plan reads of tables and of the view, roughly; change sets do not count. A table is read once for
+    all steps, the view by each step anew."""
+    reads = {(read.relation, at if read.name == plan.view else 0): read for at, read in _numbered_reads(plan)}
+    return sum(WHOLE if read.limit is None else 1 for read in reads.values() if not read.state.is_change)
+
+
+def saved_tables(rules: MaintenancePlan, differential: MaintenancePlan) -> list[str]:
+    """The tables that a plan by rules reads less of."""
+    known = {read.relation for _, read in _numbered_reads(rules)}
+    saved = [read for _, read in _numbered_reads(differential) if read.relation not in known]
+    return list(dict.fromkeys(str(read.name) for read in saved if not read.state.is_change))
+
+
+def _numbered_reads(plan: MaintenancePlan) -> Iterator[tuple[int, Read]]:
+    return ((at, read) for at, step in enumerate(plan.steps, start=1) for read in step.reads)
 
 
 def _reads_what_is_not_known(steps: tuple[Step, ...], kinds: Kinds) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.facts.safety.selects import Selection
-from viewkeeper.maintenance.rules.rule import Effect, Rule, Trigger
+from viewkeeper.maintenance.rules.rule import Rule, Trigger
 from viewkeeper.sql.names import QualifiedName
 
 
@@ -42,7 +42,3 @@ class RuleSet:
                     each.operation, each.table, each.object_id, tuple(columns)
                 )
         return list(found.values())
-
-    @property
-    def counts_copies(self) -> bool:
-        return any(rule.effect is Effect.RECOUNT for rule in self.rules)
