@@ -47,7 +47,9 @@ CREATE TABLE visit (ffn INT, lounge INT)
 """With keys that may be NULL, and a table without a key."""
 
 
-def view_of(database: duckdb.DuckDBPyConnection, name: str, text: str) -> ViewDefinition:
+def view_of(
+    database: duckdb.DuckDBPyConnection, name: str, text: str, schema: Schema = WITH_MORE_TABLES
+) -> ViewDefinition:
     """A view over these tables, under its name."""
-    found = definition(database, Case(WITH_MORE_TABLES, text, ()))
+    found = definition(database, Case(schema, text, ()))
     return replace(found, name=QualifiedName("default", name), id=name)

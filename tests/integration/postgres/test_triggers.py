@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,19 +14,20 @@ import pytest
 from tests.maintenance.test_rules import VIEWS
 from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, view_of
 from tests.support.postgres_server import postgres_server
+from tests.support.random_selects import TABLES, random_selects
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
 from viewkeeper.maintenance.rules.view_rules import rules_for
 from viewkeeper.sql.dialect import to_postgres
 from viewkeeper.sql.types import Simple
 from viewkeeper.testing.bags import compare_bags
-from viewkeeper.testing.tables import Table
+from viewkeeper.testing.tables import Schema, Table
 
 pytestmark = pytest.mark.postgres
 
-SEED = 1991
+SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1991"))
 STATEMENTS = 25
+RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 80
 TEXTS = {**EXAMPLE_VIEWS, **{name: view.text for name, view in VIEWS.items()}}
-DECLARED = WITH_MORE_TABLES.declarations
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def database(server: str) -> Iterator[psycopg.Connection[Any]]:
     """An empty database with the tables."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        connection.execute(";\n".join(map(created, WITH_MORE_TABLES.tables)))
+        connection.execute(";\n".join(map(created, (*WITH_MORE_TABLES.tables, *TABLES.tables))))
         yield connection
 
 
@@ -56,10 +58,10 @@ def created(table: Table) -> str:
     return f"CREATE TABLE {table.name} ({', '.join(lines)})"
 
 
-def emitted(name: str, text: str) -> EmittedView:
+def emitted(name: str, text: str, schema: Schema = WITH_MORE_TABLES) -> EmittedView:
     with duckdb.connect() as planning:
-        view = view_of(planning, name, text)
-    found = rules_for(view, DECLARED)
+        view = view_of(planning, name, text, schema)
+    found = rules_for(view, schema.declarations)
     assert found is not None
     return EmittedView(found.rules, view.query.inputs, text)
 
@@ -95,16 +97,19 @@ def statement(generator: random.Random, table: Table) -> str:
     return f"DELETE FROM {table.name} WHERE {where}" if kind < 0.98 else f"TRUNCATE {table.name}"
 
 
-def keep_and_compare(database: psycopg.Connection[Any], texts: dict[str, str], seed: int) -> int:
+def keep_and_compare(
+    database: psycopg.Connection[Any], texts: dict[str, str], seed: int, schema: Schema = WITH_MORE_TABLES
+) -> int:
     """Run random statements; how many of them changed something."""
     generator = random.Random(seed)
-    used = {table for name, text in texts.items() for table in emitted(name, text).inputs}
-    tables = [each for each in WITH_MORE_TABLES.tables if each.id in {table.object_id for table in used}]
+    views = [emitted(name, text, schema) for name, text in texts.items()]
+    used = {table.object_id for view in views for table in view.inputs}
+    tables = [each for each in schema.tables if each.id in used]
     for table in tables:
         for _ in range(6):
             row = ", ".join(value(generator, table, column.name) for column in table.columns)
             database.execute(f"INSERT INTO {table.name} VALUES ({row}) ON CONFLICT DO NOTHING")
-    database.execute(emit_postgres([emitted(name, text) for name, text in texts.items()]))
+    database.execute(emit_postgres(views))
     changed = 0
     for _ in range(STATEMENTS):
         text = statement(generator, generator.choice(tables))
@@ -124,6 +129,12 @@ def keep_and_compare(database: psycopg.Connection[Any], texts: dict[str, str], s
 def test_a_view_kept_by_triggers(database: psycopg.Connection[Any], name: str) -> None:
     called = name if name in EXAMPLE_VIEWS else f"kept_{name}"
     assert keep_and_compare(database, {called: TEXTS[name]}, SEED) > 5
+
+
+@pytest.mark.parametrize("number", range(RANDOM_VIEWS))
+def test_a_random_view_kept_by_triggers(database: psycopg.Connection[Any], number: int) -> None:
+    text = random_selects(random.Random(SEED + number))
+    assert keep_and_compare(database, {"kept": text}, SEED + number, TABLES) > 5
 
 
 def test_all_four_views_share_the_triggers_of_their_tables(database: psycopg.Connection[Any]) -> None:
