@@ -117,6 +117,10 @@ VIEWS = {
         "SELECT res_id, flight_id FROM res WHERE NOT EXISTS (SELECT 1 FROM flight WHERE flight.flight_id = res.flight_id)",
         "7.2, 7.4, 7.5: what is blocked is found in the view",
     ),
+    "not_exists_by_a_column_with_nulls": Analysed(
+        "SELECT id, club FROM member WHERE NOT EXISTS (SELECT 1 FROM ff WHERE ff.miles = member.club)",
+        "a NULL in the subquery blocks nothing, also where the view decides",
+    ),
     "not_in": Analysed(
         "SELECT psgr_id FROM psgr WHERE ffn NOT IN (SELECT ffn FROM ff)", "NOT IN without NULLs is NOT EXISTS"
     ),

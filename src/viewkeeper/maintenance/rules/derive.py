@@ -159,7 +159,10 @@ class _Derivation:
             decided.columns, decided.block, lambda each: change.part if each == scan else State.NEW
         )
         columns = tuple(item.name for item in decided.columns)
-        return Action(rows, columns, writer.tables, Certainty.BY_THE_VIEW, tuple(checks))
+        is_key = decided.key is not None
+        return Action(
+            rows, columns, writer.tables, Certainty.BY_THE_VIEW, tuple(checks), matches_nulls=is_key
+        )
 
     def _insertion(self, verdict: ReferenceVerdict, change: Change) -> Action:
         writer, select = BlockWriter(), verdict.reference.select

@@ -85,7 +85,7 @@ class Action:
     """Rows that leave or enter the view. `rows` are over relations of generated names, `tables` says what these are.
 
     `columns` are those columns of the view that the rows have: all, or enough to tell which rows are meant. Checks are on
-    all columns. A `sign` is given where copies are counted.
+    all columns. `matches_nulls`: a NULL of the rows means a NULL of the view. A `sign` is given where copies are counted.
     """
 
     rows: exp.Query
@@ -94,6 +94,7 @@ class Action:
     certainty: Certainty
     checks: tuple[Check, ...] = ()
     sign: int = 0
+    matches_nulls: bool = True
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def statements(rules: RuleSet, rule: Rule) -> list[exp.Expr]:
 def delete_rows(rules: RuleSet, action: Action) -> exp.Expr:
     values = {each: column(each, rules.stem) for each in rules.columns}
     conditions = [
-        _is_in(rules, action.rows, {each: values[each] for each in action.columns}),
+        _is_in(rules, action.rows, {each: values[each] for each in action.columns}, action.matches_nulls),
         *(_checked(rules, each, values) for each in action.checks),
     ]
     return exp.Delete(this=relation_named(rules.stem), where=exp.Where(this=all_of(conditions)))
@@ -102,7 +102,9 @@ def _checked(rules: RuleSet, check: Check, values: Mapping[str, exp.Expr]) -> ex
     return found if check.must_have else exp.Not(this=found)
 
 
-def _is_in(rules: RuleSet, query: exp.Query, values: Mapping[str, exp.Expr]) -> exp.Expr:
+def _is_in(
+    rules: RuleSet, query: exp.Query, values: Mapping[str, exp.Expr], matches_nulls: bool = True
+) -> exp.Expr:
     """Whether a query has a row with these values in its columns."""
     own = _values(query)
     read = {found.table for each in values.values() for found in each.find_all(exp.Column)}
@@ -110,7 +112,10 @@ def _is_in(rules: RuleSet, query: exp.Query, values: Mapping[str, exp.Expr]) -> 
         own = {each: column(each, _OTHER) for each in values}
         query = select_from(as_relation(query.copy(), _OTHER), [])
     assert isinstance(query, exp.Select)
-    same = [_equal(rules, name, own[name], value) for name, value in values.items()]
+    same = [
+        _equal(own[name], value, matches_nulls and name not in rules.never_null)
+        for name, value in values.items()
+    ]
     return exp.Exists(this=_filtered(query.select(literal(1), append=False).distinct(distinct=False), same))
 
 
@@ -124,8 +129,8 @@ def _filtered(select: exp.Select, conditions: Sequence[exp.Expr]) -> exp.Select:
     return found
 
 
-def _equal(rules: RuleSet, name: str, one: exp.Expr, other: exp.Expr) -> exp.Expr:
-    comparison = exp.EQ if name in rules.never_null else exp.NullSafeEQ
+def _equal(one: exp.Expr, other: exp.Expr, is_null_safe: bool) -> exp.Expr:
+    comparison = exp.NullSafeEQ if is_null_safe else exp.EQ
     return comparison(this=_operand(one), expression=_operand(other))
 
 
