@@ -7,7 +7,10 @@ RUN := $(VENV)/bin
 PACKAGES := $(VENV)/.stamps/packages
 PROJECT := $(VENV)/.stamps/project
 JARS := .cache/stamps/jars
+POSTGRES := .cache/stamps/postgres
 READY := $(PACKAGES) $(PROJECT) $(JARS)
+# What tests need besides.
+SERVERS := $(POSTGRES)
 
 # Passed on to pytest, for instance: make test ARGS="-k rename -x"
 ARGS ?=
@@ -26,13 +29,13 @@ export PYTHON
 help: ## Show this list
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## Make .venv, install the locked packages, fetch the Delta jars
+setup: $(READY) $(SERVERS) ## Make .venv, install the locked packages, fetch the Delta jars, see to PostgreSQL
 	@echo "Set-up is complete."
 
 demo: $(READY) ## A department store with two views, kept fresh and verified
 	@$(RUN)/viewkeeper demo
 
-check: lint ## Everything that CI does: format, lint, types, layers, doctests, all tests
+check: lint $(SERVERS) ## Everything that CI does: format, lint, types, layers, doctests, all tests
 	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
 	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
 
@@ -42,7 +45,7 @@ lint: $(READY) ## Only format, lint, types and layers
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-test: $(READY) ## The fast tests, without a JVM (ARGS="-k name" narrows them down)
+test: $(READY) $(SERVERS) ## The fast tests, without a JVM (ARGS="-k name" narrows them down)
 	$(RUN)/python -m pytest tests -m "not spark" $(ARGS)
 
 test-spark: $(READY) ## The tests on real Spark and Delta
@@ -51,7 +54,7 @@ test-spark: $(READY) ## The tests on real Spark and Delta
 tpch: $(READY) ## The 22 queries of TPC-H as views, through every kind of change, on Spark
 	$(RUN)/python -m pytest tests -m tpch --timeout=0 -s $(ARGS)
 
-fuzz: $(READY) ## Random views and changes against recomputation (CASES=1000)
+fuzz: $(READY) $(SERVERS) ## Random views and changes against recomputation (CASES=1000)
 	VIEWKEEPER_FUZZ_CASES=$(CASES) $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
 
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
@@ -81,4 +84,8 @@ $(PROJECT): $(PACKAGES) pyproject.toml
 
 $(JARS): $(PROJECT) src/viewkeeper/execution/jars.py
 	@tools/setup.sh jars
+	@mkdir -p $(@D) && touch $@
+
+$(POSTGRES): tools/setup.sh
+	@tools/setup.sh postgres
 	@mkdir -p $(@D) && touch $@

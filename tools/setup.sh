@@ -4,6 +4,7 @@
 #   tools/setup.sh packages   check Python and Java, make .venv, install requirements.lock into it
 #   tools/setup.sh project    install this project into .venv, editable
 #   tools/setup.sh jars       fetch the Delta jars into .cache
+#   tools/setup.sh postgres   install a PostgreSQL server, for tests, if there is none
 #
 # and, for `make lock`:
 #
@@ -102,6 +103,24 @@ fetch_jars() {
     "$VENV_PYTHON" -W ignore::RuntimeWarning:runpy -m viewkeeper.execution.jars
 }
 
+has_postgres() {
+    command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+}
+
+install_postgres() {
+    has_postgres && return
+    local way_out="install PostgreSQL 15 or newer (Debian: apt install postgresql; macOS: brew install postgresql@16) and run make setup again."
+    command -v apt-get >/dev/null || fail "tests need a PostgreSQL server, and there is none." "$way_out"
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+    say "Installing PostgreSQL for the tests ..."
+    : >"$LOG"
+    { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends postgresql; } >>"$LOG" 2>&1 ||
+        fail "apt-get could not install PostgreSQL (see $LOG)." "$way_out"
+    has_postgres || fail "PostgreSQL was installed and its programs are not found." "$way_out"
+}
+
 lock() {
     local uv=.venv/bin/uv
     [ -x "$uv" ] || uv=$(command -v uv) ||
@@ -118,6 +137,7 @@ case "${1:-}" in
     packages) install_packages ;;
     project) install_project ;;
     jars) fetch_jars ;;
+    postgres) install_postgres ;;
     lock) shift && lock "$@" ;;
     *) fail "tools/setup.sh does not know the step '${1:-}'." "run make help." ;;
 esac

@@ -55,7 +55,9 @@ from viewkeeper.sql.statements import (
     Describe,
     Drop,
     ExplainCreate,
+    ExplainRules,
     ExplainView,
+    Operation,
     Query,
     Refresh,
     RenameTo,
@@ -168,17 +170,14 @@ class Warehouse:
         """How the views of a script would be maintained, without creating them and without Spark."""
         reports = []
         catalogue = self._workspace.state.read()
-        for fragment in split_script(text):
-            statement = parse_statement(fragment)
-            if not isinstance(statement, CreateView):
-                raise InvalidStatementError(
-                    "only CREATE MATERIALIZED VIEW can be planned.",
-                    "put one or more such statements into the file.",
-                    fragment.locate(0, len(fragment.text)),
-                )
+        for statement in _planned_views(text):
             reports.append(describe.explain_create(catalogue, statement))
             catalogue = describe.as_if_created(catalogue, statement)
         return reports
+
+    def emit_postgres(self, text: str) -> str:
+        """The views of a script as PostgreSQL tables that triggers keep, by the same rules; without Spark."""
+        return describe.emit_triggers(self._workspace.state.read(), _planned_views(text))
 
     def view_names(self) -> list[str]:
         return sorted(str(view.name) for view in self._workspace.state.read().views.values())
@@ -230,6 +229,8 @@ class Warehouse:
                 return describe.explain_view(workspace, name)
             case ExplainCreate(create):
                 return describe.explain_create(workspace.state.read(), create)
+            case ExplainRules(name):
+                return describe.explain_rules_for(workspace, name)
             case VerifyView(name):
                 return verify_view(workspace, describe.view_named(workspace.state.read(), name))
             case VerifyTable(name):
@@ -277,7 +278,17 @@ class Warehouse:
         if isinstance(action, Fragment):
             return create_view(
                 self._workspace,
-                CreateView(view.name, action, view.policy, view.comment, or_replace=True),
+                CreateView(
+                    view.name,
+                    action,
+                    view.policy,
+                    view.comment,
+                    or_replace=True,
+                    rematerialized_on=tuple(
+                        (Operation(operation), catalogue.object(table).name)
+                        for operation, table in view.rematerialized_on
+                    ),
+                ),
             )
 
         if isinstance(action, SetPolicy):
@@ -327,6 +338,21 @@ class Warehouse:
         workspace.state.change(step)
         remove_folder(workspace, view.location)
         return StatementReport(f"materialized view {name} dropped.")
+
+
+def _planned_views(text: str) -> list[CreateView]:
+    """The statements of a script of views that are only planned."""
+    found = []
+    for fragment in split_script(text):
+        statement = parse_statement(fragment)
+        if not isinstance(statement, CreateView):
+            raise InvalidStatementError(
+                "only CREATE MATERIALIZED VIEW can be planned.",
+                "put one or more such statements into the file.",
+                fragment.locate(0, len(fragment.text)),
+            )
+        found.append(statement)
+    return found
 
 
 def _refuse_other_contents(layout: Layout) -> None:

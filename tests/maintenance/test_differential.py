@@ -9,7 +9,7 @@ import pytest
 from tests.support.golden import check_golden
 from viewkeeper.cli.demo import VIEWS
 from viewkeeper.facts.declared import Declared, Reliance, TotalForeignKey, UniqueKey
-from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_differential, plan_refresh
 from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.plan import CheckConstraint, MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
@@ -98,7 +98,8 @@ def test_groups_that_are_read_again(request: pytest.FixtureRequest) -> None:
 def test_foreign_keys_leave_out_what_they_make_empty() -> None:
     """Children are deleted before and inserted after their parents, so only halves of updates of parents count."""
     found = replace(view("cal_toy_sales"), declared=DECLARED)
-    everything = plan(found, store=KEYED, item=KEYED, sale=KEYED, line=KEYED)
+    changed = dict.fromkeys(("store", "item", "sale", "line"), KEYED)
+    everything = plan_differential(found, changed, frozenset(), "all changed")
     assert everything.strategy is Strategy.DIFFERENTIAL
     assert [fact.split(" cannot")[0] for fact in everything.facts] == [
         "rows deleted from sale",

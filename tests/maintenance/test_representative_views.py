@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from tests.support.golden import check_golden
-from viewkeeper.maintenance.build_plan import ANY_CHANGE, ANY_KEYED_CHANGE, parents_of, plan_refresh
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, ANY_KEYED_CHANGE, keyed_inputs, plan_refresh
 from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -359,7 +359,7 @@ def test_every_construct_of_random_views_has_a_view_here() -> None:
 @pytest.mark.parametrize("name", VIEWS)
 def test_representative_view(name: str, request: pytest.FixtureRequest) -> None:
     view = view_of(name)
-    parents = parents_of(view)
+    parents = keyed_inputs(view)
     kinds = {
         each.object_id: ANY_KEYED_CHANGE if each.object_id in parents else ANY_CHANGE
         for each in view.query.inputs

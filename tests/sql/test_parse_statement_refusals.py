@@ -130,6 +130,12 @@ def unknown(verb: str) -> str:
         ("CREATE MATERIALIZED VIEW v REFRESH «AS» SELECT 1", POLICIES, ""),
         ("CREATE MATERIALIZED VIEW v REFRES«H»", POLICIES, ""),
         ("CREATE MATERIALIZED VIEW v COMMENT «AS» SELECT 1", "the comment in quotes is expected here.", ""),
+        (
+            "CREATE MATERIALIZED VIEW v REMATERIALIZE ON «TRUNCATE» t AS SELECT 1",
+            "INSERT INTO, DELETE FROM or UPDATE OF is expected here.",
+            "",
+        ),
+        ("CREATE MATERIALIZED VIEW v REMATERIALIZE ON DELETE «t» AS SELECT 1", "FROM is expected here.", ""),
         ("ATTACH «t» FROM DELTA 'x'", "TABLE is expected here.", ""),
         ("ATTACH TABL«E»", "the table's name is expected here.", ""),
         ("ATTACH TABLE «t»", "FROM is expected here.", ""),
@@ -204,7 +210,7 @@ def test_syntax_errors(marked: str, message: str, hint: str) -> None:
 ONLY_MATERIALIZED = ("only materialized views are kept in a warehouse.", "write CREATE MATERIALIZED VIEW.")
 EXPLAINED = (
     "EXPLAIN is for materialized views here.",
-    "write EXPLAIN MATERIALIZED VIEW v, or call .explain() on the DataFrame of the query.",
+    "write EXPLAIN MATERIALIZED VIEW v or EXPLAIN RULES FOR v, or call .explain() on the DataFrame of the query.",
 )
 
 

@@ -44,6 +44,7 @@ def view(view_id: str, inputs: Iterable[str], name: str | None = None) -> ViewRe
         "SELECT 1",
         references,
         RefreshPolicy.AUTO,
+        rematerialized_on=(("DELETE", "t"),),
     )
 
 

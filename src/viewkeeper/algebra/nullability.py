@@ -31,7 +31,7 @@ def never_null_columns(query: Query) -> tuple[str, ...]:
 def rejects_nulls_of(condition: exp.Expr, aliases: frozenset[str]) -> bool:
     """Whether a condition cannot hold where all columns of these aliases are NULL."""
     return any(
-        _rejects_null(condition, found.table, found.name.lower())
+        rejects_null(condition, found.table, found.name.lower())
         for found in condition.find_all(exp.Column)
         if found.table in aliases
     )
@@ -63,7 +63,7 @@ def _column(alias: str, name: str, relation: Relation) -> bool:
             return False
         case InnerJoin(sources, conditions):
             return any(_column(alias, name, source) for source in sources) or any(
-                _rejects_null(each, alias, name) for each in conditions
+                rejects_null(each, alias, name) for each in conditions
             )
         case OuterJoin(left, _, _, is_full):
             return not is_full and _column(alias, name, left)
@@ -73,7 +73,7 @@ def _column(alias: str, name: str, relation: Relation) -> bool:
             return _column(alias, name, source)
 
 
-def _rejects_null(condition: exp.Expr, alias: str, name: str) -> bool:
+def rejects_null(condition: exp.Expr, alias: str, name: str) -> bool:
     """Whether a condition cannot hold where the column is NULL: a comparison of the column itself, or IS NOT NULL."""
     inner = condition
     while isinstance(inner, exp.Paren):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,15 +90,28 @@ def _read_script(file: Path | None) -> str:
         raise UserError(f"the script {file} cannot be read: {error}.", "check its path.") from None
 
 
+class EmitTarget(str, Enum):
+    """Databases that can carry out the rules of views themselves."""
+
+    POSTGRES = "postgres"
+
+
 @app.command()
 def plan(
     warehouse: WarehouseOption,
     files: Annotated[list[Path], typer.Argument(help="Files with CREATE MATERIALIZED VIEW statements.")],
+    emit: Annotated[
+        EmitTarget | None, typer.Option(help="Write the rules of the views for a database instead.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how views would be maintained, without creating them and without Spark."""
     output = Output(as_json)
     opened = _open(warehouse, None, output)
+    if emit is EmitTarget.POSTGRES:
+        script = opened.emit_postgres("\n;\n".join(_read_script(file) for file in files))
+        output.say(script.rstrip("\n"), {"sql": script})
+        return
     for file in files:
         for report in opened.explain_script(_read_script(file)):
             output.result(report)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import ConstraintViolatedError
 from viewkeeper.execution.verify_table import verify_table
-from viewkeeper.execution.workspace import Workspace
+from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
+from viewkeeper.maintenance.rules.leaving import decides_deletions
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import TableRecord
+from viewkeeper.storage.records import TableRecord, ViewRecord
 
 RELIED_ROWS = 10_000_000
 """Below this many rows of the child a term that a foreign key makes empty costs less than the checks: with a million
@@ -28,16 +31,36 @@ def declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declaratio
     return found
 
 
+def known_keys(catalogue: Catalogue, definition: ViewDefinition) -> Declarations:
+    """What is known of the view's tables and of the views below it, if everything that is declared holds: a view's key
+    follows from its query. For verdicts; no refresh relies on the key of a view."""
+    found = dict(declarations(catalogue, definition))
+    for each in definition.query.inputs:
+        record = catalogue.object(each.object_id)
+        if isinstance(record, ViewRecord):
+            below = definition_of(record, catalogue)
+            key = (
+                None
+                if isinstance(below.algebra, OutsideAlgebra)
+                else key_of(below.algebra, known_keys(catalogue, below))
+            )
+            if key is not None:
+                found[record.id] = Declared((UniqueKey(key.columns, f"the key of {record.name}"),))
+    return found
+
+
 def reliable_declarations(
     workspace: Workspace, catalogue: Catalogue, definition: ViewDefinition
 ) -> Declarations:
-    """The same, as far as relying on them pays: only foreign keys of large tables."""
+    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which the view tells which of
+    its rows leave."""
     declared = dict(declarations(catalogue, definition))
     children = {child for child, _ in child_parent_pairs(replace(definition, declared=declared))}
     for child in children:
         if workspace.log.row_count(workspace.data_address(catalogue.tables[child])) < RELIED_ROWS:
             declared[child] = replace(declared[child], foreign_keys=())
-    return declared if any(found.foreign_keys for found in declared.values()) else {}
+    pays = any(found.foreign_keys for found in declared.values())
+    return declared if pays or decides_deletions(replace(definition, declared=declared)) else {}
 
 
 def _declared(table: TableRecord) -> Declared:
@@ -52,7 +75,12 @@ def _declared(table: TableRecord) -> Declared:
         for key in table.foreign_keys
         if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
     )
-    return Declared(keys, foreign_keys)
+    nullable_keys = tuple(
+        UniqueKey(key.columns, key.name or "", key.rely)
+        for key in table.keys
+        if key.name not in table.distrusted and not {name.lower() for name in key.columns} <= never_null
+    )
+    return Declared(keys, foreign_keys, nullable_keys)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
@@ -16,6 +16,7 @@ from viewkeeper.errors import (
     RefreshConflictError,
     RefreshPolicyError,
     TakenOverError,
+    UnknownNameError,
     UserError,
     ViewkeeperError,
 )
@@ -30,8 +31,9 @@ from viewkeeper.maintenance.build_plan import plan_first_load, why_recomputed
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import BoundQuery, Column
+from viewkeeper.sql.names import did_you_mean
 from viewkeeper.sql.script import Fragment, parse_sql
-from viewkeeper.sql.statements import CreateView, RefreshPolicy
+from viewkeeper.sql.statements import CreateView, Operation, RefreshPolicy
 from viewkeeper.sql.types import UNKNOWN
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import new_holder
@@ -82,6 +84,9 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
         comment=statement.comment,
         hidden=definition.hidden,
         goes_on_after_violation=statement.goes_on_after_violation,
+        rematerialized_on=tuple(
+            (each.value, table) for table, each in sorted(planned.rematerialized, key=lambda pair: pair[0])
+        ),
     )
     if existing is not None:
         check_readers(catalogue, view)
@@ -90,10 +95,29 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
 
 def planned_definition(statement: CreateView, query: BoundQuery) -> ViewDefinition:
     """The view as far as it is known without Spark: names, but not the types of expressions."""
-    view = ViewDefinition(statement.name, "", query, _untyped(query.output_names), policy=statement.policy)
+    view = ViewDefinition(
+        statement.name,
+        "",
+        query,
+        _untyped(query.output_names),
+        policy=statement.policy,
+        rematerialized=frozenset(_rematerialized(statement, query)),
+    )
     return with_hidden_columns(
         view, lambda sql: _untyped(item.alias for item in parse_sql(sql).args["expressions"])
     )
+
+
+def _rematerialized(statement: CreateView, query: BoundQuery) -> Iterator[tuple[str, Operation]]:
+    for operation, name in statement.rematerialized_on:
+        found = query.by_reference.get(name.key)
+        if found is None:
+            known = [str(each.name) for each in query.inputs]
+            raise UnknownNameError(
+                f"{statement.name} does not read {name}.",
+                did_you_mean(str(name), known, f"it reads {', '.join(known)}."),
+            )
+        yield found.object_id, operation
 
 
 def _untyped(names: Iterable[str]) -> tuple[Column, ...]:
@@ -103,6 +127,8 @@ def _untyped(names: Iterable[str]) -> tuple[Column, ...]:
 def check_policy(view: ViewDefinition, query: Fragment | None = None) -> None:
     """STRICT refuses what would recompute; INCREMENTAL warns."""
     reason = why_recomputed(view)
+    if reason is None and view.rematerialized and view.policy is RefreshPolicy.STRICT:
+        reason = "REMATERIALIZE ON asks for it"
     if reason is None:
         return
     if view.policy is RefreshPolicy.STRICT:

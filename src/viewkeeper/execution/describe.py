@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from viewkeeper.errors import UnknownNameError
-from viewkeeper.execution.constraints import declarations, reliable_declarations
+from sqlglot import exp
+
+from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.algebra.nodes import scans
+from viewkeeper.algebra.to_sql import below
+from viewkeeper.errors import UnknownNameError, UnsupportedError
+from viewkeeper.execution.constraints import declarations, known_keys, reliable_declarations
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
@@ -15,13 +21,17 @@ from viewkeeper.facts.declared import Declarations
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
     ANY_KEYED_CHANGE,
-    parents_of,
+    keyed_inputs,
     plan_first_load,
     plan_refresh,
 )
 from viewkeeper.maintenance.explain import explain_plan, explain_query
+from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
+from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
+from viewkeeper.maintenance.rules.view_rules import rules_for, without_rules
 from viewkeeper.maintenance.view_definition import ViewDefinition
-from viewkeeper.sql.names import QualifiedName, did_you_mean
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName, did_you_mean
 from viewkeeper.sql.statements import CreateView
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.holder import is_alive
@@ -120,7 +130,12 @@ def describe(workspace: Workspace, name: QualifiedName) -> TableReport:
         if record.append_only:
             rows.append(("#", "APPEND ONLY", "", ""))
     else:
-        rows += [("#", f"REFRESH {record.policy.value}", "", ""), ("#", record.query, "", "")]
+        rows.append(("#", f"REFRESH {record.policy.value}", "", ""))
+        rows += [
+            ("#", f"REMATERIALIZE ON {operation} of {catalogue.object(table).name}", "", "")
+            for operation, table in record.rematerialized_on
+        ]
+        rows.append(("#", record.query, "", ""))
     if record.comment is not None:
         rows.append(("#", "COMMENT", "", record.comment))
     return TableReport(("column", "type", "null", "comment"), tuple(rows), str(record.name))
@@ -190,7 +205,7 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
     definition = definition_of(view_named(catalogue, name), catalogue)
     declared = reliable_declarations(workspace, catalogue, definition)
-    return _explain(replace(definition, declared=declared), declarations(catalogue, definition))
+    return _explain(replace(definition, declared=declared), known_keys(catalogue, definition))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -201,15 +216,52 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     view = planned_definition(statement, query)
     check_policy(view, statement.query)
     load = plan_first_load(view)
-    report = _explain(view, declarations(catalogue, view))
+    report = _explain(view, known_keys(catalogue, view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
+
+
+def emit_triggers(catalogue: Catalogue, statements: Sequence[CreateView]) -> str:
+    """Views as PostgreSQL tables that triggers keep."""
+    views = []
+    for statement in statements:
+        query = bind_new(statement.query, catalogue)
+        if query.problems:
+            raise query.problems[0]
+        view = planned_definition(statement, query)
+        _refuse_for_triggers(catalogue, view, statement)
+        found = rules_for(view, declarations(catalogue, view))
+        if found is None:
+            assert isinstance(view.algebra, OutsideAlgebra)
+            rules = without_rules(view, view.algebra.reason)
+        else:
+            rules = found.rules
+        views.append(EmittedView(rules, query.inputs, statement.query.text))
+        catalogue = as_if_created(catalogue, statement)
+    return emit_postgres(views)
+
+
+def _refuse_for_triggers(catalogue: Catalogue, view: ViewDefinition, statement: CreateView) -> None:
+    where = statement.query.locate(0, len(statement.query.text))
+    below = [found.name for found in view.query.inputs if found.object_id in catalogue.views]
+    if below:
+        raise UnsupportedError(
+            f"{view.name} reads the view {below[0]}; triggers are written for views over tables.",
+            f"write the query of {below[0]} in place of its name.",
+            where,
+        )
+    if view.name.schema != DEFAULT_SCHEMA or view.stem != view.name.name:
+        raise UnsupportedError(
+            f"the table of {view.name} would get another name in PostgreSQL.",
+            "give the view a name without a schema, other than those of its tables.",
+            where,
+        )
 
 
 def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     """The catalogue with a view that is only planned, so that views above it can be planned too."""
     query = bind_new(statement.query, catalogue)
-    columns = planned_definition(statement, query).columns
+    columns = _with_known_types(planned_definition(statement, query))
     references = {r.name.key: query.input_of(r).object_id for r in query.parsed.references}
     view = ViewRecord(
         statement.name.key, statement.name, columns, "", statement.query.text, references, statement.policy
@@ -217,18 +269,52 @@ def as_if_created(catalogue: Catalogue, statement: CreateView) -> Catalogue:
     return catalogue.with_view(view)
 
 
+def _with_known_types(view: ViewDefinition) -> tuple[Column, ...]:
+    """The columns of a planned view; those that are columns of its inputs have their type."""
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra):
+        return view.columns
+    types = {
+        (scan.alias, each.name.lower()): each.data_type
+        for scan in scans(query)
+        for each in scan.input.columns
+    }
+    found = []
+    for column, item in zip(view.columns, query.items, strict=True):
+        made = below(item.expression, query.source)
+        known = types.get((made.table, made.name.lower())) if isinstance(made, exp.Column) else None
+        found.append(column if known is None else replace(column, data_type=known))
+    return tuple(found)
+
+
 def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
     """The plan of a refresh; `declared` is what would be known of the tables if every declared key held."""
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
-    parents = parents_of(view)
+    parents = keyed_inputs(view)
     kinds = {
         i.object_id: ANY_KEYED_CHANGE if i.object_id in parents else ANY_CHANGE for i in view.query.inputs
     }
     plan = plan_refresh(view, kinds)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_query(view, declared)
+    data: dict[str, Any] = {"view": str(view.name), "policy": view.policy.value}
+    found = rules_for(view, declared)
+    if found is not None:
+        lines += explain_verdicts(found.analysis, found.rules, found.advice)
+        data |= analysis_json(found.analysis, found.rules, found.advice)
     lines += explain_plan(plan, f"when {changed} changes")
-    return ExplainReport(
-        "\n".join(lines), {"view": str(view.name), "policy": view.policy.value, "refresh": plan.to_json()}
-    )
+    return ExplainReport("\n".join(lines), {**data, "refresh": plan.to_json()})
+
+
+def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainReport:
+    """The rules that keep a view, if everything that is declared of its tables holds."""
+    catalogue = workspace.state.read()
+    definition = definition_of(view_named(catalogue, name), catalogue)
+    found = rules_for(definition, known_keys(catalogue, definition))
+    if found is None:
+        assert isinstance(definition.algebra, OutsideAlgebra)
+        reason = f"there are no rules for {name}: {definition.algebra.reason}."
+        return ExplainReport(reason, {"view": str(name), "rules": []})
+    data = analysis_json(found.analysis, found.rules, found.advice)
+    return ExplainReport("\n".join(explain_rules(found.rules)).rstrip(), {"view": str(name), **data})

@@ -13,7 +13,7 @@ from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.facts.declared import Declarations, Reliance
-from viewkeeper.maintenance.build_plan import parents_of, plan_refresh, why_recomputed
+from viewkeeper.maintenance.build_plan import keyed_inputs, plan_refresh, why_recomputed
 from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import RefreshPolicy
@@ -58,10 +58,10 @@ class ViewRefresh:
     def _relying(self, definition: ViewDefinition) -> tuple[PlanRun, MaintenancePlan]:
         """Refresh with the help of what was declared; without a gain from it, as if nothing was declared."""
         declared = definition.declared
-        changes = self._changes(declared, parents_of(definition))
+        changes = self._changes(declared, keyed_inputs(definition))
         verified = frozenset(Reliance(*each) for each in self._published.verified)
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
-        if declared and not plan.relies_on:
+        if declared and not plan.relies_on and not plan.spot_checked:
             return self._relying(replace(definition, declared={}))
         choice = choose(self.workspace, self.catalogue, self.view, definition, plan, changes)
         return self._run_plan(choice.plan, changes, choice.predicted), choice.plan

@@ -17,6 +17,7 @@ from viewkeeper.sql.binding import BoundQuery, Input, Resolver, bind_query
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.rendering import delta_table, visible_rows
 from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.statements import Operation
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.layout import Layout
 from viewkeeper.storage.records import TableRecord, ViewRecord
@@ -110,5 +111,11 @@ def bind_stored(view: ViewRecord, catalogue: Catalogue) -> BoundQuery:
 def definition_of(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
     """What plans for an existing view are made from."""
     return ViewDefinition(
-        view.name, view.id, bind_stored(view, catalogue), view.columns, view.hidden, view.policy
+        view.name,
+        view.id,
+        bind_stored(view, catalogue),
+        view.columns,
+        view.hidden,
+        view.policy,
+        rematerialized=frozenset((table, Operation(each)) for each, table in view.rematerialized_on),
     )

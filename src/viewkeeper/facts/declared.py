@@ -34,6 +34,8 @@ class Declared:
 
     keys: tuple[UniqueKey, ...] = ()
     foreign_keys: tuple[TotalForeignKey, ...] = ()
+    nullable_keys: tuple[UniqueKey, ...] = ()
+    """UNIQUE over columns that may be NULL: never the same in two rows that have values in all of them."""
 
 
 Declarations: TypeAlias = Mapping[str, Declared]

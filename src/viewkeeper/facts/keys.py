@@ -82,7 +82,7 @@ def _key_of_rows(items: Sequence[Item], relation: Relation, declared: Declaratio
     shown = {
         attribute: item.name
         for item in items
-        if isinstance(item.expression, exp.Column) and (attribute := _attribute(item.expression))
+        if isinstance(item.expression, exp.Column) and (attribute := attribute_of(item.expression))
     }
     known = _known_of(relation, declared)
     kept = list(shown)
@@ -211,7 +211,7 @@ def _known_of_outer_join(join: OuterJoin, declared: Declarations) -> _Known:
                 attribute
                 for condition in join.conditions
                 for found in condition.find_all(exp.Column)
-                if (attribute := _attribute(found))[0] in {alias.lower() for alias in mine}
+                if (attribute := attribute_of(found))[0] in {alias.lower() for alias in mine}
             )
             partner = frozenset().union(*(key.columns for keys in right.parts for key in keys))
             known.dependencies.append((asked, partner))
@@ -231,8 +231,8 @@ def _equal(relation: Relation, conditions: Iterable[exp.Expr]) -> list[tuple[Att
             continue
         left, right = condition.this, condition.expression
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
-            pair = _attribute(left), _attribute(right)
-            if types.get(pair[0]) == types.get(pair[1]) and _is_exact(types.get(pair[0])):
+            pair = attribute_of(left), attribute_of(right)
+            if types.get(pair[0]) == types.get(pair[1]) and is_exact(types.get(pair[0])):
                 found.append(pair)
     return found
 
@@ -248,8 +248,8 @@ def constants(relation: Relation, conditions: Iterable[exp.Expr]) -> set[Attribu
                 (condition.expression, condition.this),
             ):
                 if isinstance(one, exp.Column) and isinstance(other, exp.Literal):
-                    attribute = _attribute(one)
-                    if _is_exact(types.get(attribute)):
+                    attribute = attribute_of(one)
+                    if is_exact(types.get(attribute)):
                         found.add(attribute)
     return found
 
@@ -263,11 +263,11 @@ def _types(relation: Relation) -> dict[Attribute, DataType]:
     }
 
 
-def _attribute(expression: exp.Expr) -> Attribute:
+def attribute_of(expression: exp.Expr) -> Attribute:
     assert isinstance(expression, exp.Column)
     return expression.table.lower(), expression.name.lower()
 
 
-def _is_exact(data_type: DataType | None) -> bool:
+def is_exact(data_type: DataType | None) -> bool:
     """Whether values that are equal are the same: not so for 0.0 and -0.0, nor for padded CHAR."""
     return isinstance(data_type, Simple) and not data_type.name.startswith(("FLOAT", "DOUBLE", "CHAR"))

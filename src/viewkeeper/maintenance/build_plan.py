@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Derived, Group, InnerJoin, Project, TopRows, Window, walk
@@ -21,9 +22,10 @@ from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
+from viewkeeper.maintenance.rules.plan_rules import plan_by_rules, reading, saved_tables
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.statements import RefreshPolicy
+from viewkeeper.sql.statements import Operation, RefreshPolicy
 
 ANY_CHANGE = frozenset({State.REMOVED, State.ADDED})
 ANY_KEYED_CHANGE = frozenset({State.DELETED, State.INSERTED, State.OLD_UPDATED, State.NEW_UPDATED})
@@ -50,6 +52,26 @@ def why_recomputed(view: ViewDefinition) -> str | None:
     return None
 
 
+_OPERATIONS = {
+    Operation.INSERT: ({State.INSERTED}, {State.ADDED}),
+    Operation.DELETE: ({State.DELETED}, {State.REMOVED}),
+    Operation.UPDATE: ({State.OLD_UPDATED}, {State.REMOVED, State.ADDED}),
+}
+"""What of a change set shows that an operation has happened, or, where changes do not come by key, that it may have."""
+
+
+def _why_rematerialized(view: ViewDefinition, kinds: Kinds) -> str | None:
+    """The user's choice to evaluate the whole query after some operations."""
+    for found in view.query.inputs:
+        for operation, shown_by in _OPERATIONS.items():
+            parts = kinds.get(found.object_id, frozenset())
+            if (found.object_id, operation) in view.rematerialized and any(
+                each <= parts for each in shown_by
+            ):
+                return f"REMATERIALIZE ON {operation.value} of {found.name} was asked for"
+    return None
+
+
 def _is_updated(view: ViewDefinition) -> bool:
     return any(each.name == ROWS for each in view.hidden)
 
@@ -66,9 +88,23 @@ def plan_refresh(
     the changes.
     """
     changed = ", ".join(str(name) for name in _changed(view, kinds))
-    reason = why_recomputed(view) or why_not
+    reasons = (why_recomputed(view), why_not, _why_rematerialized(view, kinds))
+    reason = next((each for each in reasons if each is not None), None)
     if reason is not None:
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
+    differential = plan_differential(view, kinds, verified, f"{changed} changed")
+    rules = plan_by_rules(view, kinds, verified, f"{changed} changed")
+    if rules is None or reading(rules) >= reading(differential):
+        return _with_trust(view, differential)
+    saved = ", ".join(saved_tables(rules, differential))
+    found = f"what leaves is found in the view itself, {saved} need not be read for it"
+    return _with_trust(view, replace(rules, reason=f"{rules.reason}; {found}"))
+
+
+def plan_differential(
+    view: ViewDefinition, kinds: Kinds, verified: frozenset[Reliance], reason: str
+) -> MaintenancePlan:
+    """The floor: every change found by the changes and states of what the query reads."""
     query = view.algebra
     assert isinstance(query, Project)
     derivation = Derivation(view.stem, query, kinds, view.declared)
@@ -77,7 +113,7 @@ def plan_refresh(
     return MaintenancePlan(
         view.name,
         Strategy.DIFFERENTIAL,
-        f"{changed} changed{_trust(view, relies_on)}",
+        reason,
         (*checks_for(view, relies_on, kinds, verified), *steps),
         tuple(map(str, derivation.dropped)),
         relies_on,
@@ -100,9 +136,11 @@ def _steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tupl
     return (*steps, ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes))
 
 
-def _trust(view: ViewDefinition, relies_on: frozenset[Reliance]) -> str:
-    names = trusted(view, relies_on)
-    return f"; {', '.join(names)} trusted without a check (RELY)" if names else ""
+def _with_trust(view: ViewDefinition, plan: MaintenancePlan) -> MaintenancePlan:
+    names = trusted(view, plan.relies_on | plan.spot_checked)
+    if not names:
+        return plan
+    return replace(plan, reason=f"{plan.reason}; {', '.join(names)} trusted without a check (RELY)")
 
 
 def child_parent_pairs(view: ViewDefinition) -> frozenset[tuple[str, str]]:
@@ -118,8 +156,10 @@ def child_parent_pairs(view: ViewDefinition) -> frozenset[tuple[str, str]]:
     )
 
 
-def parents_of(view: ViewDefinition) -> frozenset[str]:
-    return frozenset(parent for _, parent in child_parent_pairs(view))
+def keyed_inputs(view: ViewDefinition) -> frozenset[str]:
+    """The tables whose changes are to be told apart by key: parents, and those of whose operations some are special."""
+    chosen = {object_id for object_id, _ in view.rematerialized}
+    return frozenset(parent for _, parent in child_parent_pairs(view)) | chosen
 
 
 def _changed(view: ViewDefinition, kinds: Kinds) -> Sequence[QualifiedName]:

@@ -18,6 +18,7 @@ class Strategy(Enum):
 
     NONE = "none"
     DIFFERENTIAL = "differential"
+    RULES = "rules"
     RECOMPUTE = "recompute"
 
 
@@ -164,7 +165,10 @@ Step: TypeAlias = Derive | CheckConstraint | LoadRows | WriteChangeSet | ApplyCh
 
 @dataclass(frozen=True)
 class MaintenancePlan:
-    """`facts` are sentences on what the plan leaves out and why, `relies_on` the constraints that it needs."""
+    """`facts` are sentences on what the plan leaves out and why, `relies_on` the constraints that it needs.
+
+    Of the constraints in `spot_checked` it needs only what they say of rows that went; this it checks, and no more.
+    """
 
     view: QualifiedName
     strategy: Strategy
@@ -172,6 +176,7 @@ class MaintenancePlan:
     steps: tuple[Step, ...]
     facts: tuple[str, ...] = ()
     relies_on: frozenset[Reliance] = frozenset()
+    spot_checked: frozenset[Reliance] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from viewkeeper.algebra.simplification import simplified
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.statements import RefreshPolicy
+from viewkeeper.sql.statements import Operation, RefreshPolicy
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class ViewDefinition:
     declared: Declarations = field(default_factory=dict)
     is_simplified: bool = True
     """Without simplification plans are slower and say the same; tests compare both."""
+    rematerialized: frozenset[tuple[str, Operation]] = frozenset()
+    """Operations, by the table's id, after which the user has the whole query evaluated."""
 
     @cached_property
     def algebra(self) -> Project | OutsideAlgebra:

@@ -48,6 +48,29 @@ def transpile(text: str, dialect: str) -> str:
     return sqlglot.parse_one(text, dialect=CanonicalSpark).sql(dialect=dialect, copy=False)
 
 
+def to_postgres(spark_sql: str) -> str:
+    """Spark SQL for PostgreSQL. Names become lower case, as PostgreSQL reads names without quotes, and are quoted.
+
+    >>> print(to_postgres("SELECT `User` <=> 1 FROM T"))
+    SELECT
+      "user" IS NOT DISTINCT FROM 1
+    FROM "t"
+    """
+    tree = sqlglot.parse_one(spark_sql, dialect=CanonicalSpark)
+    for identifier in list(tree.find_all(exp.Identifier)):
+        identifier.set("this", identifier.name.lower())
+        identifier.set("quoted", True)
+    return tree.sql(dialect="postgres", copy=False, pretty=True)
+
+
+def postgres_name(*parts: str) -> str:
+    """
+    >>> print(postgres_name("sales", "Orders"))
+    "sales"."orders"
+    """
+    return ".".join(exp.to_identifier(part.lower(), quoted=True).sql(dialect="postgres") for part in parts)
+
+
 # ------------------------------------------------------------------------------------------------------- calls
 
 

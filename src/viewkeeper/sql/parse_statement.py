@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from viewkeeper.errors import SqlSyntaxError, UnsupportedError
-from viewkeeper.sql.names import did_you_mean, quote
+from viewkeeper.sql.names import QualifiedName, did_you_mean, quote
 from viewkeeper.sql.parse_table import TableElements, read_constraint, read_table_elements
 from viewkeeper.sql.script import Fragment, single_statement
 from viewkeeper.sql.statements import (
@@ -20,7 +20,9 @@ from viewkeeper.sql.statements import (
     Drop,
     DropConstraint,
     ExplainCreate,
+    ExplainRules,
     ExplainView,
+    Operation,
     Query,
     Refresh,
     RefreshPolicy,
@@ -121,6 +123,7 @@ def _read_create_view(reader: TokenReader, or_replace: bool) -> CreateView:
     if_not_exists = reader.take("IF", "NOT", "EXISTS")
     name = reader.name("the view's name")
     policy, comment, goes_on = RefreshPolicy.AUTO, None, False
+    rematerialized: list[tuple[Operation, QualifiedName]] = []
     while not reader.take("AS"):
         if reader.take("REFRESH"):
             policy = _read_policy(reader)
@@ -129,6 +132,10 @@ def _read_create_view(reader: TokenReader, or_replace: bool) -> CreateView:
         elif reader.take("ON", "VIOLATION"):
             reader.expect("RECOMPUTE")
             goes_on = True
+        elif reader.take("REMATERIALIZE", "ON"):
+            rematerialized.append(_read_operation(reader))
+            while reader.take(","):
+                rematerialized.append(_read_operation(reader))
         elif reader.sees("SELF", "MAINTAINED"):
             raise UnsupportedError(
                 "SELF MAINTAINED views come in a later version.",
@@ -137,7 +144,17 @@ def _read_create_view(reader: TokenReader, or_replace: bool) -> CreateView:
             )
         else:
             raise reader.error("AS and the view's query are expected here.")
-    return CreateView(name, reader.rest(), policy, comment, or_replace, if_not_exists, goes_on)
+    return CreateView(
+        name, reader.rest(), policy, comment, or_replace, if_not_exists, goes_on, tuple(rematerialized)
+    )
+
+
+def _read_operation(reader: TokenReader) -> tuple[Operation, QualifiedName]:
+    for operation, word in ((Operation.INSERT, "INTO"), (Operation.DELETE, "FROM"), (Operation.UPDATE, "OF")):
+        if reader.take(operation.value):
+            reader.expect(word)
+            return operation, reader.name("a table of the view")
+    raise reader.error("INSERT INTO, DELETE FROM or UPDATE OF is expected here.")
 
 
 def _read_policy(reader: TokenReader) -> RefreshPolicy:
@@ -226,9 +243,11 @@ def _read_explain(reader: TokenReader) -> Statement:
         return ExplainCreate(create)
     if reader.take("MATERIALIZED", "VIEW"):
         return ExplainView(reader.name("the view's name"))
+    if reader.take("RULES", "FOR"):
+        return ExplainRules(reader.name("the view's name"))
     raise UnsupportedError(
         "EXPLAIN is for materialized views here.",
-        "write EXPLAIN MATERIALIZED VIEW v, or call .explain() on the DataFrame of the query.",
+        "write EXPLAIN MATERIALIZED VIEW v or EXPLAIN RULES FOR v, or call .explain() on the DataFrame of the query.",
         reader.error("").location,
     )
 

@@ -18,6 +18,14 @@ class RefreshPolicy(Enum):
     FULL = "FULL"
 
 
+class Operation(Enum):
+    """What can happen to the rows of a table."""
+
+    INSERT = "INSERT"
+    DELETE = "DELETE"
+    UPDATE = "UPDATE"
+
+
 @dataclass(frozen=True)
 class ColumnDefinition:
     name: str
@@ -115,6 +123,8 @@ class CreateView:
     or_replace: bool = False
     if_not_exists: bool = False
     goes_on_after_violation: bool = False
+    rematerialized_on: tuple[tuple[Operation, QualifiedName], ...] = ()
+    """Operations on tables after which the whole view is to be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,11 @@ class ExplainView:
 @dataclass(frozen=True)
 class ExplainCreate:
     create: CreateView
+
+
+@dataclass(frozen=True)
+class ExplainRules:
+    name: QualifiedName
 
 
 @dataclass(frozen=True)
@@ -211,6 +226,7 @@ Statement: TypeAlias = (
     | Refresh
     | ExplainView
     | ExplainCreate
+    | ExplainRules
     | VerifyView
     | VerifyTable
     | RestoreView

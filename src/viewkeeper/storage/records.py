@@ -116,6 +116,8 @@ class ViewRecord:
     comment: str | None = None
     hidden: tuple[Column, ...] = ()
     goes_on_after_violation: bool = False
+    rematerialized_on: tuple[tuple[str, str], ...] = ()
+    """Operations with the ids of tables, after which the whole query is evaluated."""
 
     @property
     def input_ids(self) -> tuple[str, ...]:
@@ -131,6 +133,7 @@ class ViewRecord:
             "layout_version": self.layout_version,
             "hidden": _columns_to_json(self.hidden),
             "goes_on_after_violation": self.goes_on_after_violation,
+            "rematerialized_on": [list(each) for each in self.rematerialized_on],
         }
 
     @staticmethod
@@ -148,6 +151,7 @@ class ViewRecord:
             value["comment"],
             _columns(value["hidden"]),
             value["goes_on_after_violation"],
+            tuple((operation, table) for operation, table in value["rematerialized_on"]),
         )
 
 

@@ -52,6 +52,11 @@ class Table:
                 for key in self.foreign_keys
                 if never_null.issuperset(key.columns)
             ),
+            tuple(
+                UniqueKey(key.columns, key.name or "", key.rely)
+                for key in self.keys
+                if not never_null.issuperset(key.columns)
+            ),
         )
 
     def to_sql(self) -> str:

@@ -4,7 +4,7 @@ EXISTS q           semi join on the correlated conditions of q
 x IN q             semi join, and x = y
 x op ANY q         semi join, and x op y
 NOT EXISTS q       anti join
-x NOT IN q         anti join on x = y being true or unknown: one NULL on either side blocks the row
+x NOT IN q         anti join on x = y being true or unknown: one NULL on either side blocks the row; so does x <> ALL q
 x op ALL q         anti join on x op y being false or unknown
 """
 
@@ -46,6 +46,9 @@ class Predicate:
 
 _NEGATED = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
+_NOT_ANY = "<> ALL"
+"""The same as NOT IN."""
+
 
 def is_predicate(condition: exp.Expr) -> bool:
     return _predicate(condition) is not None
@@ -70,8 +73,9 @@ def _predicate(condition: exp.Expr) -> Predicate | None:
             ):
                 is_all = isinstance(quantified, exp.All)
                 word = f"{_NEGATED[type(inner)]} {'ALL' if is_all else 'ANY'}"
+                comparison = exp.EQ if word == _NOT_ANY else type(inner)
                 return Predicate(
-                    without_parentheses(quantified.this), _row(inner.this), type(inner), is_all, word
+                    without_parentheses(quantified.this), _row(inner.this), comparison, is_all, word
                 )
     return None
 
@@ -151,6 +155,6 @@ def _comparison(
         is_never_null(each, right) for each in values
     )
     whole = exp.and_(*pairs)
-    if predicate.origin == "NOT IN":
+    if predicate.origin in ("NOT IN", _NOT_ANY):
         return list(pairs) if never_null else [call("COALESCE", whole, exp.true())]
     return [exp.Not(this=call("COALESCE", exp.paren(whole), exp.false()))]

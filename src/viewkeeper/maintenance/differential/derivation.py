@@ -67,6 +67,8 @@ class Derivation:
     root: Query
     kinds: Kinds
     declared: Declarations
+    without_losses: frozenset[str] = frozenset()
+    """Inputs whose losses the view has seen already: what they were before is what they were without these rows."""
     steps: list[Derive] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     _changes: dict[Relation, list[Change]] = field(default_factory=dict)
@@ -146,6 +148,8 @@ class Derivation:
     def state_read(self, scan: Scan, state: State, limits: Limits, only_if: str | None = None) -> Read:
         if not self.kinds.get(scan.input.object_id):
             state = State.NEW
+        elif state is State.OLD and scan.input.object_id in self.without_losses:
+            state = State.BETWEEN
         plain = state_relation(scan.input.relation, state.value)
         limit = None
         for each in scan.input.columns:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.bag_changes import signed_changes, touched_rows
-from viewkeeper.maintenance.differential.derivation import Derivation, titles, union
+from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.plan import Derive, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
 
 
-def rows_steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:
-    parts = derivation.signed(stored_project(view, query))
+def rows_steps(
+    view: ViewDefinition, query: Project, derivation: Derivation, leaving: Sequence[Signed] = ()
+) -> tuple[Step, ...]:
+    """`leaving` are rows of the view that are known to leave it, every copy of them."""
+    parts = [*leaving, *derivation.signed(stored_project(view, query))]
     if not parts:
         return ()
     delta = derivation.derive(

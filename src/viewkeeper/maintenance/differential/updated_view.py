@@ -5,6 +5,8 @@ Minima and maxima are updated too; only groups that lost what they showed are re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Group, Project
@@ -18,7 +20,7 @@ from viewkeeper.generated_names import (
     SIGN,
     state_relation,
 )
-from viewkeeper.maintenance.differential.derivation import Derivation, titles, union
+from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.differential.extremes import ExtremeRelations, extreme_relations, stored_key
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
@@ -44,17 +46,21 @@ _PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
 _WIDE = Simple("DECIMAL(38,0)")
 
 
-def update_steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:
+def update_steps(
+    view: ViewDefinition, query: Project, derivation: Derivation, leaving: Sequence[Signed] = ()
+) -> tuple[Step, ...]:
+    """`leaving` are groups without aggregates that are known to leave the view, with minus the number of their rows."""
     group = query.source
     assert isinstance(group, Group)
     state = state_of(group)
     assert isinstance(state, GroupState)
     changes = derivation.changes(group.source)
-    if not changes:
+    if not changes and not leaving:
         return ()
     arguments = {f"{_ARGUMENT}{at}": each for at, each in enumerate(_arguments(state), start=1)}
     values = {**{key.name: key.expression for key in group.keys}, **arguments}
-    selects = [
+    selects: list[exp.Query] = [each.select for each in leaving]
+    selects += [
         change.frame.selecting(
             [
                 *(alias(change.frame.over(value), name) for name, value in values.items()),
@@ -65,7 +71,7 @@ def update_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
     ]
     has_extremes = bool(state.extremes)
     delta = derivation.derive(
-        f"find the changes: {titles(changes)}",
+        f"find the changes: {titles([*leaving, *changes])}",
         "delta",
         union(selects),
         shared=has_extremes,

@@ -49,7 +49,9 @@ class _Walk:
         }
 
     def go(self) -> None:
-        keyed = [at for at in self._children_first() if self._has_key(at)]
+        for at in self._seen_already():
+            self._move(at, GAINS, State.NEW)
+        keyed = [at for at in self._children_first() if self._has_key(at) and self.stand[at] is not State.NEW]
         for at in keyed:
             parts = self._parts(at)
             self._move(at, LOSSES, State.BETWEEN if parts & GAINS else State.NEW)
@@ -64,6 +66,16 @@ class _Walk:
             for change in self.derivation.changes(source):
                 self.terms.append(self._term(at, change))
             self.stand[at] = State.NEW
+
+    def _seen_already(self) -> list[int]:
+        """Sources whose losses are done: with their gains done first, nobody has to know how they were in between."""
+        return [
+            at
+            for at, source in enumerate(self.join.sources)
+            if isinstance(source, Scan)
+            and self._parts(at)
+            and source.input.object_id in self.derivation.without_losses
+        ]
 
     def _parts(self, at: int) -> frozenset[State]:
         source = self.join.sources[at]

@@ -1,0 +1,145 @@
+"""Verdicts, advice, rules and triggers on the command line, for the airline, without Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.faults.seeded import NoSpark
+from tests.support.airline import AIRLINE, EXAMPLE
+from viewkeeper import Warehouse
+from viewkeeper.cli.app import main
+from viewkeeper.errors import UnsupportedError
+from viewkeeper.execution.describe import as_if_created
+from viewkeeper.sql.parse_statement import parse_text
+from viewkeeper.sql.statements import CreateView
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.records import Publication, TableRecord, now
+
+FILES = sorted(str(path) for path in (EXAMPLE / "views").glob("*.sql"))
+
+
+def with_airline(catalogue: Catalogue) -> Catalogue:
+    for table in AIRLINE.tables:
+        record = TableRecord(table.id, table.name, table.columns, f"tables/{table.id}", table.keys)
+        catalogue = catalogue.with_table(record)
+    return catalogue
+
+
+@pytest.fixture
+def airline(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse(tmp_path / "airline", NoSpark())
+    warehouse._workspace.state.change(with_airline)
+    return warehouse
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["viewkeeper", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return int(caught.value.code or 0)
+
+
+def test_plan_tells_verdicts_and_advice(
+    airline: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    assert run(monkeypatch, "plan", "-w", airline.path, *FILES) == 0
+    assert time.monotonic() - started < 2
+    shown = capsys.readouterr().out
+    assert "  res (top): not safe; no key of res is bound" in shown
+    assert "  flight (negative): I-safe, DU-safe; " in shown
+    assert "  DELETE res: rows leave by the view alone" in shown
+    assert "  advice: show res.res_id in the view: SELECT …, res.res_id; then no row of the view" in shown
+
+
+def test_plan_as_json(
+    airline: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "plan", "-w", airline.path, "--json", *FILES) == 0
+    plans = {each["view"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert set(plans) == {"bad_flight", "ff_res", "many_miles", "special_meals"}
+    assert list(plans["ff_res"]) == [
+        "create", "view", "policy", "duplicates", "references", "bound_columns", "correlated_bound_columns",
+        "rules", "advice", "refresh",
+    ]  # fmt: skip
+    assert plans["ff_res"]["duplicates"]["possible"] is True
+    assert [each["safe"] for each in plans["ff_res"]["references"]] == [True, False]
+
+
+def test_emit_postgres_writes_one_trigger_for_each_operation_on_each_table(
+    airline: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "plan", "-w", airline.path, "--emit", "postgres", *FILES) == 0
+    script = capsys.readouterr().out
+    assert script.count("CREATE TABLE ") == 4
+    assert script.count("CREATE TRIGGER ") == 16
+    assert script.count('CREATE TRIGGER "vk_update_res" AFTER UPDATE ON "res"') == 1
+    assert run(monkeypatch, "plan", "-w", airline.path, "--emit", "postgres", "--json", *FILES) == 0
+    assert json.loads(capsys.readouterr().out)["sql"] == script
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (
+            "CREATE MATERIALIZED VIEW a AS SELECT seat FROM res; CREATE MATERIALIZED VIEW b AS SELECT seat FROM a",
+            "b reads the view a; triggers are written for views over tables.",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW s.a AS SELECT seat FROM res",
+            "the table of s.a would get another name in PostgreSQL.",
+        ),
+    ],
+)
+def test_what_triggers_are_not_written_for(airline: Warehouse, views: str, message: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        airline.emit_postgres(views)
+    assert caught.value.message == message
+
+
+def test_a_view_that_is_always_recomputed_gets_triggers_that_evaluate_it(airline: Warehouse) -> None:
+    script = airline.emit_postgres("CREATE MATERIALIZED VIEW a AS SELECT seat, rand() AS r FROM res")
+    assert "-- a: evaluated anew, because rand gives another value each time" in script
+
+
+def test_the_key_of_a_view_below_follows_from_its_query(airline: Warehouse) -> None:
+    groups, over = airline.explain_script(
+        "CREATE MATERIALIZED VIEW seats AS SELECT flight_id, count(*) AS seats FROM res GROUP BY flight_id;"
+        "CREATE MATERIALIZED VIEW full AS SELECT f.flight_no, f.date, s.seats FROM flight f, seats s "
+        "WHERE f.flight_id = s.flight_id"
+    )
+    assert "not_analysed" in groups.to_json()
+    assert [each["safe"] for each in over.to_json()["references"]] == [True, True]
+    assert "(flight_id) is a key of s" in over.to_json()["references"][1]["reason"]
+
+
+def test_explain_rules_prints_every_rule(airline: Warehouse) -> None:
+    statement = parse_text((EXAMPLE / "views" / "bad_flight.sql").read_text(encoding="utf-8"))
+    assert isinstance(statement, CreateView)
+
+    def created(catalogue: Catalogue) -> Catalogue:
+        after = as_if_created(catalogue, statement)
+        (view,) = after.views.values()
+        shown = replace(view, columns=tuple(replace(c, data_type=AIRLINE.tables[1].columns[0].data_type) for c in view.columns))  # fmt: skip
+        return after.with_view(shown).with_publication(view.id, Publication(1, 0, {}, {}, now()))
+
+    airline._workspace.state.change(created)
+    report = airline.sql("EXPLAIN RULES FOR bad_flight")
+    assert [line for line in str(report).splitlines() if line.startswith("rule ")] == [
+        "rule del_res_bad_flight",
+        "rule old_upd_res_bad_flight",
+        "rule new_upd_flight_bad_flight",
+        "rule ins_flight_bad_flight",
+        "rule new_upd_res_bad_flight",
+        "rule ins_res_bad_flight",
+        "rule del_flight_bad_flight",
+        "rule old_upd_flight_bad_flight",
+    ]
+    assert "    FROM deleted flight AS `flight`" in str(report)
+    assert len(report.to_json()["rules"]) == 8

@@ -1,0 +1,182 @@
+"""Plans by rules: what the view alone decides, when they are chosen, and what they check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import duckdb
+import pytest
+
+from tests.support.airline import AIRLINE, EXAMPLE_VIEWS, TRUSTED_AIRLINE
+from tests.support.golden import check_golden
+from viewkeeper.facts.declared import Reliance
+from viewkeeper.maintenance.build_plan import plan_refresh
+from viewkeeper.maintenance.explain import explain_plan
+from viewkeeper.maintenance.plan import CheckConstraint, MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.rules.plan_rules import plan_by_rules
+from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.statements import Operation
+from viewkeeper.testing import Case, case_of, check_case
+from viewkeeper.testing.agreement import definition
+from viewkeeper.testing.tables import Schema
+
+CHAIN = (
+    "SELECT r.res_id, f.date, p.name FROM res r, psgr p, flight f "
+    "WHERE r.psgr_id = p.psgr_id AND r.flight_id = f.flight_id"
+)
+REMOVED, ADDED = frozenset({State.REMOVED}), frozenset({State.ADDED})
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def view(database: duckdb.DuckDBPyConnection, text: str, schema: Schema = AIRLINE) -> ViewDefinition:
+    found = definition(database, Case(schema, text, ()))
+    return replace(found, name=QualifiedName("default", "v"), id="v")
+
+
+def tables(plan: MaintenancePlan) -> set[str]:
+    """The tables that a plan reads, whole or in part."""
+    reads = [read for step in plan.steps for read in step.reads]
+    return {str(read.name) for read in reads if not read.state.is_change} - {"v"}
+
+
+def test_deletions_that_the_view_decides_read_nothing_else(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
+) -> None:
+    plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED})
+    assert plan.strategy is Strategy.RULES and tables(plan) == set()
+    check_golden(request, "\n".join(explain_plan(plan, "when rows go from res")), ".txt")
+
+
+def test_a_key_that_is_not_trusted_is_checked_where_rows_went(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
+) -> None:
+    found = view(database, CHAIN)
+    plan = plan_refresh(found, {"res": REMOVED})
+    assert plan.strategy is Strategy.RULES and tables(plan) == {"res"}
+    assert plan.spot_checked == {Reliance("res", "res_pk")} and not plan.relies_on
+    check_golden(request, "\n".join(explain_plan(plan, "when rows go from res")), ".txt")
+    known = plan_refresh(found, {"res": REMOVED}, None, frozenset({Reliance("res", "res_pk")}))
+    assert not any(isinstance(step, CheckConstraint) for step in known.steps)
+
+
+def test_what_a_new_row_blocks_is_found_in_the_view(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
+) -> None:
+    text = "SELECT res_id, flight_id FROM res WHERE flight_id NOT IN (SELECT flight_id FROM flight)"
+    found = view(database, text)
+    plan = plan_refresh(found, {"flight": ADDED})
+    assert plan.strategy is Strategy.RULES and tables(plan) == set() and not plan.spot_checked
+    check_golden(request, "\n".join(explain_plan(plan, "when flight grows")), ".txt")
+    assert plan_refresh(found, {"flight": ADDED | REMOVED}).strategy is Strategy.DIFFERENTIAL
+
+
+def test_a_distinct_view_loses_a_row_with_all_its_copies(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
+) -> None:
+    text = (
+        "SELECT DISTINCT r.res_id, f.date FROM res r, psgr p, flight f, ff "
+        "WHERE p.meal = r.seat AND r.flight_id = f.flight_id AND p.ffn = ff.ffn"
+    )
+    found = view(database, text, TRUSTED_AIRLINE)
+    alone = plan_refresh(found, {"res": REMOVED})
+    assert alone.strategy is Strategy.RULES and tables(alone) == set()
+    plan = plan_by_rules(found, {"res": REMOVED, "psgr": ADDED}, frozenset(), "res, psgr changed")
+    assert plan is not None
+    check_golden(request, "\n".join(explain_plan(plan, "when res and psgr change")), ".txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "table", "parts", "strategy"),
+    [
+        ("SELECT res_id, seat FROM res", TRUSTED_AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
+        (EXAMPLE_VIEWS["ff_res"], TRUSTED_AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
+        (EXAMPLE_VIEWS["special_meals"], AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
+        (EXAMPLE_VIEWS["bad_flight"], AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
+        (EXAMPLE_VIEWS["bad_flight"], TRUSTED_AIRLINE, "res", REMOVED, Strategy.RULES),
+        (EXAMPLE_VIEWS["bad_flight"], TRUSTED_AIRLINE, "res", REMOVED | ADDED, Strategy.DIFFERENTIAL),
+        (CHAIN, AIRLINE, "res", REMOVED, Strategy.RULES),
+        (CHAIN, AIRLINE, "res", REMOVED | ADDED, Strategy.DIFFERENTIAL),
+        (CHAIN, AIRLINE, "psgr", REMOVED, Strategy.DIFFERENTIAL),
+    ],
+)
+def test_rules_are_chosen_where_they_read_less(
+    database: duckdb.DuckDBPyConnection,
+    text: str,
+    schema: Schema,
+    table: str,
+    parts: frozenset[State],
+    strategy: Strategy,
+) -> None:
+    plan = plan_refresh(view(database, text, schema), {table: parts})
+    assert plan.strategy is strategy, plan.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [("special_meals", "res"), ("many_miles", "psgr"), ("bad_flight", "res")]
+)
+def test_the_views_of_the_example_decide_some_deletions_alone(
+    database: duckdb.DuckDBPyConnection, name: str, table: str
+) -> None:
+    plan = plan_refresh(view(database, EXAMPLE_VIEWS[name], TRUSTED_AIRLINE), {table: REMOVED})
+    assert plan.strategy is Strategy.RULES and tables(plan) == set()
+
+
+def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDBPyConnection) -> None:
+    plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED})
+    assert plan.reason == (
+        "res changed; what leaves is found in the view itself, psgr, flight need not be read for it; "
+        "res_pk trusted without a check (RELY)"
+    )
+    assert plan.facts == (
+        "what rows deleted from or updated in r take along is found in the view by res_id: key res_pk of res",
+    )
+
+
+def test_a_second_row_with_a_deleted_key_stops_the_refresh(database: duckdb.DuckDBPyConnection) -> None:
+    rows = {
+        "flight": [(7, 1, 1)],
+        "psgr": [(1, "a", None, None, 1)],
+        "res": [(1, 1, 7, "1A"), (1, 1, 7, "2B")],
+        "ff": [],
+    }
+    schema = AIRLINE.to_sql().replace("date DATE", "date INT")
+    case = case_of(schema, CHAIN, [rows, {**rows, "res": rows["res"][:1]}], changes_by_key=False)
+    (refresh,) = check_case(database, case).refreshes
+    assert refresh.strategy is Strategy.RULES and refresh.violation
+
+
+@pytest.mark.parametrize(
+    ("kinds", "chosen", "reason"),
+    [
+        ({State.INSERTED}, Operation.DELETE, None),
+        ({State.DELETED}, Operation.DELETE, "REMATERIALIZE ON DELETE of flight was asked for"),
+        ({State.REMOVED}, Operation.DELETE, "REMATERIALIZE ON DELETE of flight was asked for"),
+        ({State.REMOVED}, Operation.UPDATE, None),
+        ({State.REMOVED, State.ADDED}, Operation.UPDATE, "REMATERIALIZE ON UPDATE of flight was asked for"),
+        ({State.OLD_UPDATED, State.NEW_UPDATED}, Operation.INSERT, None),
+    ],
+)
+def test_operations_after_which_the_user_has_the_view_evaluated(
+    database: duckdb.DuckDBPyConnection, kinds: set[State], chosen: Operation, reason: str | None
+) -> None:
+    found = view(database, EXAMPLE_VIEWS["bad_flight"])
+    plan = plan_refresh(
+        replace(found, rematerialized=frozenset({("flight", chosen)})), {"flight": frozenset(kinds)}
+    )
+    if reason is None:
+        assert plan.strategy is not Strategy.RECOMPUTE
+    else:
+        assert plan.strategy is Strategy.RECOMPUTE and plan.reason == f"flight changed; {reason}"
+
+
+def test_an_empty_reason_is_one_too(database: duckdb.DuckDBPyConnection) -> None:
+    """AUTO asks for the plan that recomputes before it knows why it would."""
+    plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED}, "")
+    assert plan.strategy is Strategy.RECOMPUTE
