@@ -35,7 +35,7 @@ demo: $(READY) ## A department store with two views, kept fresh and verified
 
 check: lint ## Everything that CI does: format, lint, types, layers, doctests, all tests
 	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
-	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(READY) ## Only format, lint, types and layers
 	$(RUN)/ruff format --check .

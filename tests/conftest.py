@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import keep_files_together
 from viewkeeper import Warehouse
 from viewkeeper.execution.spark_session import embedded_session
 
@@ -33,6 +34,10 @@ def rows() -> Callable[[Any], list[tuple[Any, ...]]]:
         return sorted((tuple(row) for row in frame.collect()), key=repr)
 
     return sorted_rows
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    keep_files_together(items)
 
 
 @pytest.hookimpl(trylast=True)

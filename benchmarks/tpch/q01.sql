@@ -1,6 +1,6 @@
 -- Pricing summary of everything shipped until ninety days before the end.
 -- Operators: filter, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
   sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
   sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,

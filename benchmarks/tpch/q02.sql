@@ -1,6 +1,6 @@
 -- Who supplies a part of one kind in one region at the least cost.
 -- Operators: join, correlated scalar subquery (min), limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT s_acctbal, s_name, n_name, p_partkey, p_mfgr, s_address, s_phone, s_comment
 FROM part, supplier, partsupp, nation, region
 WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey AND p_size = 15 AND p_type LIKE '%BRASS'

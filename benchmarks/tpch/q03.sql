@@ -1,6 +1,6 @@
 -- The ten unshipped orders of the greatest value.
 -- Operators: join, filter, group, limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority
 FROM customer, orders, lineitem
 WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey

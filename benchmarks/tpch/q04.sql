@@ -1,6 +1,6 @@
 -- Orders of one quarter with a late line, by priority.
 -- Operators: filter, exists, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT o_orderpriority, count(*) AS order_count
 FROM orders
 WHERE o_orderdate >= DATE '1993-07-01' AND o_orderdate < DATE '1993-07-01' + INTERVAL '3' MONTH

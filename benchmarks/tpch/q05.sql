@@ -1,6 +1,6 @@
 -- Revenue between suppliers and customers of the same nation.
 -- Operators: join of six tables, filter, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue
 FROM customer, orders, lineitem, supplier, nation, region
 WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppkey AND c_nationkey = s_nationkey

@@ -1,6 +1,6 @@
 -- What the year would have earned without small discounts.
 -- Operators: filter, group of everything
--- Strategy: recompute
+-- Strategy: differential
 SELECT sum(l_extendedprice * l_discount) AS revenue
 FROM lineitem
 WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR

@@ -1,6 +1,6 @@
 -- Shipping volume between two nations, by year.
 -- Operators: self-join of nation, derived table, group by expression
--- Strategy: recompute
+-- Strategy: differential
 SELECT supp_nation, cust_nation, l_year, sum(volume) AS revenue
 FROM (
   SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation, year(l_shipdate) AS l_year,

@@ -1,6 +1,6 @@
 -- A nation's share of the market for one type of part, by year.
 -- Operators: join of eight tables, derived table, ratio of sums
--- Strategy: recompute
+-- Strategy: differential
 SELECT o_year, sum(CASE WHEN nation = 'BRAZIL' THEN volume ELSE 0 END) / sum(volume) AS mkt_share
 FROM (
   SELECT year(o_orderdate) AS o_year, l_extendedprice * (1 - l_discount) AS volume, n2.n_name AS nation

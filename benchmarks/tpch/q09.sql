@@ -1,6 +1,6 @@
 -- Profit on parts of one colour, by nation and year.
 -- Operators: join of six tables, derived table, group by expression
--- Strategy: recompute
+-- Strategy: differential
 SELECT nation, o_year, sum(amount) AS sum_profit
 FROM (
   SELECT n_name AS nation, year(o_orderdate) AS o_year,

@@ -1,6 +1,6 @@
 -- The twenty customers who returned most.
 -- Operators: join, filter, group, limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT c_custkey, c_name, sum(l_extendedprice * (1 - l_discount)) AS revenue, c_acctbal, n_name, c_address, c_phone,
   c_comment
 FROM customer, orders, lineitem, nation

@@ -1,6 +1,6 @@
 -- The parts that make up most of a nation's stock (the fraction is the one of scale 1).
 -- Operators: join, group, having with an uncorrelated scalar subquery
--- Strategy: recompute
+-- Strategy: differential
 SELECT ps_partkey, sum(ps_supplycost * ps_availqty) AS value
 FROM partsupp, supplier, nation
 WHERE ps_suppkey = s_suppkey AND s_nationkey = n_nationkey AND n_name = 'GERMANY'

@@ -1,6 +1,6 @@
 -- Late lines of two ship modes, by the order's priority.
 -- Operators: join, filter, group with conditional sums
--- Strategy: recompute
+-- Strategy: differential
 SELECT l_shipmode,
   sum(CASE WHEN o_orderpriority = '1-URGENT' OR o_orderpriority = '2-HIGH' THEN 1 ELSE 0 END) AS high_line_count,
   sum(CASE WHEN o_orderpriority <> '1-URGENT' AND o_orderpriority <> '2-HIGH' THEN 1 ELSE 0 END) AS low_line_count

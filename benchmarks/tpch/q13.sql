@@ -1,6 +1,6 @@
 -- How many customers have how many orders.
 -- Operators: left join with a condition on the right, group over group
--- Strategy: recompute
+-- Strategy: differential
 SELECT c_count, count(*) AS custdist
 FROM (
   SELECT c_custkey, count(o_orderkey) AS c_count

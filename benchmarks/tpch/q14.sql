@@ -1,6 +1,6 @@
 -- The share of promoted parts in a month's revenue.
 -- Operators: join, filter, ratio of sums over everything
--- Strategy: recompute
+-- Strategy: differential
 SELECT 100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0 END)
   / sum(l_extendedprice * (1 - l_discount)) AS promo_revenue
 FROM lineitem, part

@@ -1,6 +1,6 @@
 -- The suppliers with the greatest revenue of a quarter.
 -- Operators: common table expression read twice, group, max over group
--- Strategy: recompute
+-- Strategy: differential
 WITH revenue AS (
   SELECT l_suppkey AS supplier_no, sum(l_extendedprice * (1 - l_discount)) AS total_revenue
   FROM lineitem

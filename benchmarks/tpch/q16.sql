@@ -1,6 +1,6 @@
 -- How many suppliers without complaints offer parts of each kind.
 -- Operators: join, not in, count distinct
--- Strategy: recompute
+-- Strategy: differential
 SELECT p_brand, p_type, p_size, count(DISTINCT ps_suppkey) AS supplier_cnt
 FROM partsupp, part
 WHERE p_partkey = ps_partkey AND p_brand <> 'Brand#45' AND p_type NOT LIKE 'MEDIUM POLISHED%'

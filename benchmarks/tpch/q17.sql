@@ -1,6 +1,6 @@
 -- Yearly revenue of small-quantity lines.
 -- Operators: join, correlated scalar subquery (average)
--- Strategy: recompute
+-- Strategy: differential
 SELECT sum(l_extendedprice) / 7.0 AS avg_yearly
 FROM lineitem, part
 WHERE p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container = 'MED BOX'

@@ -1,6 +1,6 @@
 -- Customers with large orders.
 -- Operators: join, in over group having, group, limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) AS quantity
 FROM customer, orders, lineitem
 WHERE o_orderkey IN (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING sum(l_quantity) > 300)

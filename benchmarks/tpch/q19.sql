@@ -1,6 +1,6 @@
 -- Revenue of three kinds of parts delivered by air.
 -- Operators: join under disjunctions, group of everything
--- Strategy: recompute
+-- Strategy: differential
 SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue
 FROM lineitem, part
 WHERE (p_partkey = l_partkey AND p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX', 'SM PACK', 'SM PKG')

@@ -1,6 +1,6 @@
 -- Suppliers of a nation with a surplus of parts of one colour.
 -- Operators: join, nested in, correlated scalar subquery (sum)
--- Strategy: recompute
+-- Strategy: differential
 SELECT s_name, s_address
 FROM supplier, nation
 WHERE s_suppkey IN (

@@ -1,6 +1,6 @@
 -- Suppliers who alone kept an order waiting.
 -- Operators: join, exists and not exists over a self-join, group, limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT s_name, count(*) AS numwait
 FROM supplier, lineitem l1, orders, nation
 WHERE s_suppkey = l1.l_suppkey AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F'

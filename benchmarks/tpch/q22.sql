@@ -1,6 +1,6 @@
 -- Customers with money and without orders, by country code.
 -- Operators: derived table, uncorrelated scalar subquery (average), not exists, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal
 FROM (
   SELECT substring(c_phone, 1, 2) AS cntrycode, c_acctbal

@@ -54,12 +54,25 @@ def test_distinct_is_a_group() -> None:
     ("text", "reason"),
     [
         ("SELECT 1 + explode(array(id)) AS x FROM orders", "a function that makes rows stands inside an expression"),
+        (
+            "SELECT * FROM orders JOIN items PIVOT (sum(quantity) FOR product IN ('a'))",
+            "it uses PIVOT or UNPIVOT after a join",
+        ),
+        ("SELECT * FROM orders PIVOT (stddev(amount) FOR customer_id IN (1))", "it pivots with stddev"),
+        (
+            "SELECT * FROM (SELECT id, id + 1 AS k FROM orders) PIVOT (sum(id) FOR k IN (1))",
+            "the type of a column that it pivots by is not known from its table",
+        ),
+        (
+            "SELECT v FROM orders UNPIVOT (v FOR n IN (ID, customer_id AS c))",
+            "UNPIVOT writes a column otherwise than its table does, and gives it no alias",
+        ),
         ("SELECT uuid() AS u FROM orders", "uuid gives another value each time"),
         ("SELECT current_date() AS d FROM orders", "current_date gives another value at another time"),
         ("SELECT my_function(id) AS d FROM orders", "my_function is no function of Spark"),
         ("SELECT collect_list(id) AS x FROM orders GROUP BY customer_id", "collect_list lists values in the order they come"),
         ("SELECT first(id) AS x FROM orders GROUP BY customer_id", "first takes the value of whichever row comes first"),
-        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "it uses PIVOT, UNPIVOT or TABLESAMPLE"),
+        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "it uses TABLESAMPLE, or PIVOT or UNPIVOT in a special way"),
         ("SELECT id FROM orders LIMIT ALL", "LIMIT or OFFSET is not a plain number"),
         ("WITH RECURSIVE x (id) AS (SELECT id FROM orders UNION ALL SELECT id + 1 FROM x) SELECT id FROM x", "it uses a recursive WITH clause"),
         ("SELECT o.id FROM orders o JOIN items i ON o.id IN (SELECT order_id FROM items)", "it has a subquery in the condition of a join"),

@@ -195,7 +195,6 @@ VIEWS = {
         "SELECT customer, count(*) AS orders FROM orders GROUP BY customer "
         "HAVING count(*) >= (SELECT count(*) FROM visit WHERE visit.customer = orders.customer)",
         "subquery in having",
-        RECOMPUTE,
     ),
     "in_a_grouped_subquery": View(
         "SELECT id, name FROM product WHERE id IN (SELECT product FROM line GROUP BY product HAVING sum(quantity) > 5)",
@@ -209,6 +208,11 @@ VIEWS = {
     ),
     "least_and_greatest": View(
         "SELECT category, min(price) AS least, max(price) AS greatest FROM product GROUP BY category", "min, max"
+    ),
+    "groups_of_counts_and_sums": View(
+        "SELECT customer, stddev_samp(pages) AS spread, covar_pop(pages, customer) AS together, "
+        "bool_or(pages IS NULL) AS unknown FROM visit GROUP BY customer",
+        "stddev, covariance, bool_or",
     ),
     "groups_read_again": View(
         "SELECT customer, count(DISTINCT day) AS days, sum(DISTINCT pages) AS pages, stddev_samp(pages) AS spread, "
@@ -305,6 +309,27 @@ VIEWS = {
         "SELECT p.category, n FROM line l JOIN product p ON p.id = l.product "
         "LATERAL VIEW explode(sequence(1, least(abs(l.quantity), 3) + 1)) s AS n",
         "explode sequence",
+    ),
+    "pivot": View(
+        "SELECT * FROM (SELECT product, number, quantity FROM line) "
+        "PIVOT (sum(quantity) AS pieces, max(quantity) AS most FOR number IN (1 AS first, 2 AS second))",
+        "pivot",
+    ),
+    "unpivot": View("SELECT * FROM orders UNPIVOT (day_of FOR what IN (day AS Ordered, shipped))", "unpivot"),
+    "qualify": View(
+        "SELECT customer, day, pages FROM visit QUALIFY rank() OVER (PARTITION BY customer ORDER BY pages DESC) = 1",
+        "qualify",
+    ),
+    "named_window": View(
+        "SELECT customer, day, sum(pages) OVER w AS so_far, count(*) OVER w AS visits FROM visit "
+        "WINDOW w AS (PARTITION BY customer ORDER BY day NULLS FIRST)",
+        "named window",
+    ),
+    "common_table_expressions_in_a_row": View(
+        "WITH sold AS (SELECT l.product, l.quantity, o.customer FROM line l JOIN orders o ON o.id = l.order_id), "
+        "pieces AS (SELECT customer, sum(quantity) AS n FROM sold GROUP BY customer) "
+        "SELECT customer, n * 2 AS twice FROM pieces",
+        "SIMPLIFIED",
     ),
     # -- recomputed
     "order_of_rows_matters": View(

@@ -12,6 +12,7 @@ _SHOP = (
     "CREATE TABLE p (id INT PRIMARY KEY, name STRING);"
     "CREATE TABLE c (id INT PRIMARY KEY, p INT NOT NULL REFERENCES p, price INT)"
 )
+_SALES = "(SELECT item, q1, qty FROM sale)"
 _NEVER_FOUND = "NOT EXISTS (SELECT 1 FROM r AS s WHERE s.w = l.k)"
 
 REGRESSIONS: tuple[Case, ...] = (
@@ -122,6 +123,84 @@ REGRESSIONS: tuple[Case, ...] = (
                 "partitions",
                 "rank() OVER (PARTITION BY r.w ORDER BY l.v NULLS FIRST)",
                 f"WHERE {_NEVER_FOUND}",
+            ),
+        )
+    ),
+    *(
+        case_of(
+            _PAIRS,
+            "SELECT l.k, rank() OVER (PARTITION BY l.k ORDER BY l.v NULLS FIRST) AS n FROM l WHERE l.k IN "
+            f"(SELECT r.w FROM r {kept})",
+            [
+                {"l": [(1, "a")], "r": [(7, 3)]},
+                {"l": [(1, "a"), (3, "c")], "r": [(7, 3)]},
+            ],
+            name=f"rows kept by {what} are not limited by its condition",
+        )
+        for what, kept in (
+            ("a LEFT JOIN", "LEFT JOIN l x ON r.w = x.k AND r.k = x.k"),
+            ("a FULL JOIN", "FULL JOIN l x ON r.w = x.k AND r.k = x.k"),
+            ("NOT EXISTS", "WHERE NOT EXISTS (SELECT 1 FROM l x WHERE r.w = x.k AND r.k = x.k)"),
+        )
+    ),
+    *(
+        case_of(
+            "CREATE TABLE sale (id INT PRIMARY KEY, item STRING, qty INT, q1 INT, q2 INT)",
+            query,
+            [
+                {
+                    "sale": [
+                        (1, "a", 5, 1, 2),
+                        (2, "a", 3, 2, 2),
+                        (3, None, 4, 1, None),
+                        (4, "b", None, None, 3),
+                    ]
+                },
+                {"sale": [(1, "a", 7, 1, 2), (3, None, 4, 2, None), (4, "b", 1, 2, 3), (5, "c", 1, 1, 1)]},
+                {"sale": [(5, "c", 9, 1, 1), (6, "c", 5, 2, 3), (4, "b", 1, None, 3)]},
+            ],
+            name=name,
+        )
+        for name, query in (
+            ("PIVOT", f"SELECT * FROM {_SALES} PIVOT (sum(qty) AS s FOR q1 IN (1 AS one, 2 AS two))"),
+            (
+                "PIVOT with two aggregates, under a filter",
+                f"SELECT p.item, p.one_m + 1 AS m FROM {_SALES} PIVOT (sum(qty) AS s, max(qty) AS m "
+                "FOR q1 IN (1 AS one, 2 AS two)) AS p WHERE p.two_s > 1",
+            ),
+            (
+                "PIVOT by two columns",
+                "SELECT * FROM (SELECT item, q1, q2, qty FROM sale) PIVOT "
+                "(sum(qty) FOR (q1, q2) IN ((1, 2) AS one, (2, 3) AS two))",
+            ),
+            ("UNPIVOT", "SELECT * FROM sale UNPIVOT (v FOR quarter IN (q1 AS `Q1`, q2))"),
+            (
+                "UNPIVOT keeping NULLs, by the name that was written",
+                "SELECT id, v FROM sale UNPIVOT INCLUDE NULLS (v FOR q IN (q1 AS `Q1`, q2)) WHERE q = 'Q1'",
+            ),
+            (
+                "QUALIFY",
+                "SELECT id, item FROM sale QUALIFY row_number() OVER (PARTITION BY item ORDER BY id) = 1",
+            ),
+            (
+                "QUALIFY over groups",
+                "SELECT q1, item, sum(qty) AS s FROM sale GROUP BY q1, item HAVING count(*) > 0 "
+                "QUALIFY rank() OVER (PARTITION BY q1 ORDER BY sum(qty)) = 1",
+            ),
+            (
+                "a named window",
+                "SELECT id, sum(qty) OVER w AS s, max(qty) OVER w AS m FROM sale WINDOW w AS "
+                "(PARTITION BY item ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+            ),
+            (
+                "a subquery in HAVING that reads a key of the groups",
+                "SELECT item, count(*) AS n FROM sale s GROUP BY item HAVING count(*) > "
+                "(SELECT count(*) FROM sale t WHERE t.item = s.item AND t.qty > 3)",
+            ),
+            (
+                "EXISTS in HAVING that reads a key of the groups",
+                "SELECT item, count(*) AS n FROM sale s GROUP BY item HAVING EXISTS "
+                "(SELECT 1 FROM sale t WHERE t.item = s.item AND t.qty > 3)",
             ),
         )
     ),

@@ -32,6 +32,7 @@ def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAl
     try:
         tree = parse_sql(query.rendered)
         _refuse_functions(tree, query)
+        _refuse_pivoted_joins(query)
         reader = Reader({found.relation.lower(): found for found in query.inputs})
         found = reader.query(tree, None, names)
         unordered = why_not_ordered(found) if breaks_ties(found) else None
@@ -44,6 +45,13 @@ def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAl
         return OutsideAlgebra(str(outside), outside.function)
     except RecursionError:
         return OutsideAlgebra("its query is nested too deeply")
+
+
+def _refuse_pivoted_joins(query: BoundQuery) -> None:
+    """For Spark, PIVOT after a join is about the whole join; the tree that was bound has it at the last table."""
+    joins = query.parsed.tree.find_all(exp.Join)
+    if any(isinstance(each.this, exp.Expr) and each.this.args.get("pivots") for each in joins):
+        raise Outside("it uses PIVOT or UNPIVOT after a join")
 
 
 def _refuse_functions(tree: exp.Expr, query: BoundQuery) -> None:

@@ -24,6 +24,19 @@ from viewkeeper.algebra.nodes import (
 )
 
 
+def never_null_columns(query: Query) -> tuple[str, ...]:
+    return tuple(name for name in output_names(query) if _output(query, name.lower()))
+
+
+def rejects_nulls_of(condition: exp.Expr, aliases: frozenset[str]) -> bool:
+    """Whether a condition cannot hold where all columns of these aliases are NULL."""
+    return any(
+        rejects_null(condition, found.table, found.name.lower())
+        for found in condition.find_all(exp.Column)
+        if found.table in aliases
+    )
+
+
 def is_never_null(expression: exp.Expr, relation: Relation) -> bool:
     match expression:
         case exp.Column():

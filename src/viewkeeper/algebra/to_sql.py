@@ -42,6 +42,17 @@ from viewkeeper.sql.rendering import alias, column, literal, select_from
 _KEEP = f"{HIDDEN_PREFIX}keep"
 
 
+_JOIN_WORDS = {
+    "inner": {"kind": "INNER"},
+    "cross": {"kind": "CROSS"},
+    "left": {"side": "LEFT"},
+    "full": {"side": "FULL"},
+    "left semi": {"side": "LEFT", "kind": "SEMI"},
+    "left anti": {"side": "LEFT", "kind": "ANTI"},
+}
+"""Joins as sqlglot has them; its own builder parses the words, which costs more than the whole join."""
+
+
 def flat_name(attribute: Attribute) -> str:
     """What a column of a join is called once the join is a relation of its own."""
     return ".".join(attribute).lower()
@@ -213,8 +224,11 @@ class Writer:
 
     def _join(self, left: Frame, right: Frame, kind: str, conditions: Sequence[exp.Expr]) -> Frame:
         both = Frame(left.select, {**left.nested, **right.nested}, left.carried + right.carried)
-        on = exp.and_(*(both.over(each) for each in conditions)) if kind != "cross" else None
-        joined = extended(left.select).join(right.relation, on=on, join_type=kind, copy=False)
+        join = exp.Join(this=right.relation, **_JOIN_WORDS[kind])
+        if kind != "cross":
+            join.set("on", exp.and_(*(both.over(each) for each in conditions)))
+        joined = extended(left.select)
+        joined.append("joins", join)
         return replace(both, select=joined)
 
     def generated(self, node: Generate, frame: Frame) -> Frame:

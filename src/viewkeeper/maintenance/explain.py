@@ -7,19 +7,18 @@ import textwrap
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import tree_text
 from viewkeeper.facts.declared import Declarations
-from viewkeeper.facts.keys import key_of
+from viewkeeper.facts.sentences import facts_in_sentences
 from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.maintenance.view_definition import ViewDefinition
 
 
 def explain_query(view: ViewDefinition, declared: Declarations) -> list[str]:
-    """How the query is read, and what tells its rows apart if the declared keys hold; nothing if it is recomputed."""
+    """How the query is read, and what is known of it if the declared constraints hold; nothing if it is recomputed."""
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return []
-    key = key_of(query, declared)
-    rows = "its rows may occur more than once" if key is None else key.reason
-    return ["the query:", textwrap.indent(tree_text(query), "  "), f"  {rows}", ""]
+    facts = [f"  {fact}" for fact in facts_in_sentences(query, declared)]
+    return ["the query:", textwrap.indent(tree_text(query), "  "), *facts, ""]
 
 
 def explain_plan(plan: MaintenancePlan, when: str) -> list[str]:

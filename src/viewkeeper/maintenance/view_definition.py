@@ -8,6 +8,7 @@ from functools import cached_property
 
 from viewkeeper.algebra.from_query import OutsideAlgebra, read_algebra
 from viewkeeper.algebra.nodes import Project
+from viewkeeper.algebra.simplification import simplified
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
@@ -27,10 +28,13 @@ class ViewDefinition:
     declared: Declarations = field(default_factory=dict)
     rematerialized: frozenset[tuple[str, Operation]] = frozenset()
     """Operations, by the table's id, after which the user has the whole query evaluated."""
+    is_simplified: bool = True
+    """Without simplification plans are slower and say the same; tests compare both."""
 
     @cached_property
     def algebra(self) -> Project | OutsideAlgebra:
-        return read_algebra(self.query, [column.name for column in self.columns])
+        found = read_algebra(self.query, [column.name for column in self.columns])
+        return found if isinstance(found, OutsideAlgebra) or not self.is_simplified else simplified(found)
 
     @property
     def stored(self) -> tuple[Column, ...]:

@@ -148,15 +148,34 @@ def _render(bound: BoundQuery) -> tuple[str, tuple[str, ...], list[UserError]]:
         tree = parse_sql(substituted.text)
     except (SqlglotError, RecursionError):
         return "", (), [UnsupportedError("the query is not understood.", "write it in standard Spark SQL.")]
+    _mark_unpivoted(tree)
     try:
         qualified = qualify(tree, schema=schema, dialect=SparkAsWritten, validate_qualify_columns=False)
         problems = _unknown_columns(qualified, substituted, bound)
         names = tuple(qualified.named_selects) if isinstance(qualified, exp.Query) else ()
-        return render(qualified), names, problems
+        return render(_with_unpivoted_as_written(qualified)), names, problems
     except OptimizeError as error:
         return "", (), [_unbound(str(error), tree, substituted, bound)]
     except (SqlglotError, KeyError, RecursionError) as error:
         return "", (), [UnsupportedError(f"the query is not understood: {error}")]
+
+
+_WRITTEN = "written"
+
+
+def _mark_unpivoted(tree: exp.Expr) -> None:
+    """Remember how columns are called in UNPIVOT: the names become values of rows, so that their case counts."""
+    for pivot in tree.find_all(exp.Pivot):
+        if pivot.args.get("unpivot"):
+            for name in [each for field in pivot.args["fields"] for each in field.find_all(exp.Identifier)]:
+                name.meta[_WRITTEN] = name.name
+
+
+def _with_unpivoted_as_written(tree: exp.Expr) -> exp.Expr:
+    for name in tree.find_all(exp.Identifier):
+        if _WRITTEN in name.meta:
+            name.set("this", name.meta[_WRITTEN])
+    return tree
 
 
 def _unbound(message: str, tree: exp.Expr, substituted: Substitution, bound: BoundQuery) -> UserError:

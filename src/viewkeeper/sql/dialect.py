@@ -423,7 +423,7 @@ class _Generator(SparkGenerator):
         **{
             node: write
             for node, write in SparkGenerator.TRANSFORMS.items()
-            if node not in (exp.WithinGroup, exp.Trim)
+            if node not in (exp.Select, exp.WithinGroup, exp.Trim)
         },
         exp.BitwiseLeftShift: lambda self, node: self.binary(node, "<<"),
         exp.BitwiseRightShift: lambda self, node: self.binary(node, ">>"),

@@ -19,10 +19,12 @@ class Outside(Exception):
 
 @dataclass
 class Scope:
-    """The sources that one SELECT can name, and those of the queries around it."""
+    """The sources that one SELECT can name, and those of the queries around it. `columns` are known by table and name
+    where only some columns of a table can be named: above groups."""
 
     parent: Scope | None = None
     aliases: dict[str, str] = field(default_factory=dict)
+    columns: dict[tuple[str, str], exp.Column] = field(default_factory=dict)
     ctes: dict[str, exp.CTE] = field(default_factory=dict)
 
     def add(self, written: str, name: str) -> None:
@@ -42,8 +44,11 @@ class Scope:
         if not written.table:
             raise Outside(f"the column {written.name} belongs to no table")
         scope: Scope | None = self
+        table = written.table.lower()
         while scope is not None:
-            if written.table.lower() in scope.aliases:
-                return column(written.name, scope.aliases[written.table.lower()])
+            if table in scope.aliases:
+                return column(written.name, scope.aliases[table])
+            if (table, written.name.lower()) in scope.columns:
+                return scope.columns[table, written.name.lower()].copy()
             scope = scope.parent
         raise Outside(f"the column {written.name} belongs to no table")

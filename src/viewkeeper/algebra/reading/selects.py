@@ -27,10 +27,11 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.reading.blocks import read_block
 from viewkeeper.algebra.reading.grouping_sets import grouping_sets, over_grouping_sets
+from viewkeeper.algebra.reading.pivots import is_pivot, read_pivot
 from viewkeeper.algebra.reading.reader import Reader, ordered_by, ordered_items, row_limits
 from viewkeeper.algebra.reading.scope import Outside, Scope
 from viewkeeper.algebra.reading.values import with_values
-from viewkeeper.algebra.reading.window_functions import read_windows
+from viewkeeper.algebra.reading.window_functions import read_windows, with_windows_written_out
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.functions import function_name, is_generator
 from viewkeeper.sql.rendering import column
@@ -47,6 +48,8 @@ _CLAUSES = {
 
 
 def read_select(reader: Reader, tree: exp.Select, around: Scope | None, names: Sequence[str] | None) -> Query:
+    if is_pivot(tree):
+        return read_pivot(reader, tree, around, names)
     scope = reader.scope_of(tree, around)
     block = read_block(reader, tree, scope)
     if block.outside:
@@ -56,7 +59,7 @@ def read_select(reader: Reader, tree: exp.Select, around: Scope | None, names: S
 
 @dataclass(frozen=True)
 class _Shape:
-    """A SELECT on its way: the relation so far, its columns as written or over the relation, what filters it."""
+    """A SELECT on its way: the relation so far, its columns over the relation, what is kept of its rows."""
 
     relation: Relation
     items: tuple[Item, ...]
@@ -75,6 +78,7 @@ def shape_select(
     for clause, called in _CLAUSES.items():
         if tree.args.get(clause):
             raise Outside(f"it uses {called}")
+    tree = with_windows_written_out(tree)
     distinct = tree.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         raise Outside("it uses DISTINCT ON")
@@ -82,22 +86,19 @@ def shape_select(
     limit, offset = row_limits(tree)
     order, sorting = _order(tree, items) if limit is not None or offset else ((), ())
     everything = (*items, *sorting)
-    having = tree.args.get("having")
-    qualify = tree.args.get("qualify")
+    having, qualify = tree.args.get("having"), tree.args.get("qualify")
     conditions = tuple(conjuncts(None if having is None else having.this))
+    kept = () if qualify is None else (qualify.this,)
     grouping = tree.args.get("group")
     is_grouped = (
         grouping is not None or having is not None or any(aggregates(i.expression) for i in everything)
     )
     if is_grouped:
-        query = _grouped(reader, tree, relation, scope, everything, conditions, correlated)
+        query = _grouped(reader, tree, relation, scope, everything, conditions, kept, correlated)
     else:
         relation, shown = _with_values(reader, relation, everything, scope)
         relation, shown = _generated(reader, relation, shown)
-        filters = () if qualify is None else (qualify.this,)
-        query = _rows(
-            reader, _Shape(relation, shown, _translate(reader, relation, filters, scope)), correlated, tree
-        )
+        query = _rows(_Shape(relation, shown, _translate(reader, relation, kept, scope)), correlated)
     if distinct is not None:
         query = _distinct(reader, query)
     if limit is None and not offset:
@@ -174,12 +175,12 @@ def _translate(
     return tuple(found)
 
 
-def _rows(reader: Reader, shape: _Shape, correlated: tuple[Item, ...], tree: exp.Select) -> Query:
+def _rows(shape: _Shape, correlated: tuple[Item, ...]) -> Query:
     """A SELECT without groups over its relation: with window functions, or plain."""
     items = (*shape.items, *correlated)
     if not any(windows(item.expression) for item in items) and not shape.having:
         return Project(shape.relation, items)
-    window, shown, having = read_windows(items, shape.having, shape.relation, tree)
+    window, shown, having = read_windows(items, shape.having, shape.relation)
     return Project(window, shown, having)
 
 
@@ -201,6 +202,7 @@ def _grouped(
     scope: Scope,
     items: Sequence[Item],
     having: Sequence[exp.Expr],
+    kept: Sequence[exp.Expr],
     correlated: tuple[Item, ...],
 ) -> Query:
     """Group first; what a group cannot show by itself is a query over the groups."""
@@ -210,7 +212,7 @@ def _grouped(
         keys = [item.expression for item in items if not aggregates(item.expression)]
     if any(key.is_int or key.is_string for key in keys):
         raise Outside("it groups by a constant")
-    needs_more = any(
+    needs_more = bool(kept) or any(
         outermost_subqueries(each) or windows(each)
         for each in [*(item.expression for item in items), *having]
     )
@@ -230,7 +232,7 @@ def _grouped(
         shown = [replace(item, expression=each) for item, each in zip(items, translated, strict=False)]
         all_keys = [*over_keys, *(item.expression for item in correlated)]
         return simple_group(relation, all_keys, (*shown, *correlated), translated[len(items) :])
-    return _over_groups(reader, tree, relation, scope, keys, over_keys, items, having, correlated)
+    return _over_groups(reader, tree, relation, scope, keys, over_keys, items, having, kept, correlated)
 
 
 def simple_group(
@@ -281,10 +283,11 @@ def _over_groups(
     over_keys: Sequence[exp.Expr],
     items: Sequence[Item],
     having: Sequence[exp.Expr],
+    kept: Sequence[exp.Expr],
     correlated: tuple[Item, ...],
 ) -> Query:
     """A query over the query of the groups: for subqueries and window functions above aggregates."""
-    written = [*(item.expression for item in items), *having]
+    written = [*(item.expression for item in items), *kept, *having]
     calls = list({sql_of(each): each for expression in written for each in aggregates(expression)}.values())
     _, over_calls = with_values(reader, relation, calls, scope)
     name = reader.fresh(HIDDEN_PREFIX + "groups")
@@ -295,17 +298,18 @@ def _over_groups(
     ]
     group_keys = [*over_keys, *(item.expression for item in correlated)]
     inner = simple_group(relation, group_keys, shown, ())
-    scope.add(name, name)
+    scope = Scope(scope, {name.lower(): name})
     names: dict[str, exp.Expr] = {}
     for at, key in enumerate(keys, start=1):
-        names[sql_of(key)] = column(f"{HIDDEN_PREFIX}key_{at}", name)
+        above_groups = names[sql_of(key)] = column(f"{HIDDEN_PREFIX}key_{at}", name)
+        if isinstance(key, exp.Column):
+            scope.columns[key.table.lower(), key.name.lower()] = above_groups
     for at, made in enumerate(calls, start=1):
         names[sql_of(made)] = column(f"{HIDDEN_PREFIX}aggregate_{at}", name)
     above: Relation = Derived(name, inner)
     outer = [replaced(each, names) for each in written]
     above, translated = with_values(reader, above, outer, scope)
-    conditions = tuple(translated[len(items) :])
-    above = inner_join([above], conditions)
+    above = inner_join([above], translated[len(items) + len(kept) :])
     shown_above = tuple(replace(item, expression=each) for item, each in zip(items, translated, strict=False))
     ties = tuple(Item(each.name, column(each.name, name)) for each in correlated)
-    return _rows(reader, _Shape(above, shown_above), ties, tree)
+    return _rows(_Shape(above, shown_above, tuple(translated[len(items) :][: len(kept)])), ties)

@@ -133,7 +133,7 @@ def translated(expression: exp.Expr, scope: Scope) -> exp.Expr:
 
 def read_source(reader: Reader, node: exp.Expr, scope: Scope) -> Relation:
     if any(node.args.get(part) for part in ("pivots", "sample", "laterals")):
-        raise Outside("it uses PIVOT, UNPIVOT or TABLESAMPLE")
+        raise Outside("it uses TABLESAMPLE, or PIVOT or UNPIVOT in a special way")
     match node:
         case exp.Table():
             return _table(reader, node, scope)

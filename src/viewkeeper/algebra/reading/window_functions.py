@@ -18,13 +18,27 @@ from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.rendering import column
 
 
+def with_windows_written_out(tree: exp.Select) -> exp.Select:
+    """A SELECT in which nothing refers to its WINDOW clause any more."""
+    defined = {each.name.lower(): each for each in tree.args.get("windows") or []}
+    if not defined:
+        return tree
+    result = tree.copy()
+    result.set("windows", None)
+    places = [*result.selects, *filter(None, map(result.args.get, ("qualify", "order")))]
+    for window in [found for place in places for found in windows(place) if found.alias]:
+        for part, value in defined[window.alias.lower()].args.items():
+            if part != "this" and value is not None:
+                window.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+        window.set("alias", None)
+    return result
+
+
 def read_windows(
-    items: Sequence[Item], having: Sequence[exp.Expr], relation: Relation, tree: exp.Select
+    items: Sequence[Item], having: Sequence[exp.Expr], relation: Relation
 ) -> tuple[Window, tuple[Item, ...], exp.Expr | None]:
     """The windows of a SELECT, and its columns and its filter over them."""
     written = [*(item.expression for item in items), *having]
-    if tree.args.get("windows"):
-        raise Outside("it names its windows")
     found = list({sql_of(each): each for expression in written for each in windows(expression)}.values())
     read = qualified_columns(written)
     functions = tuple(

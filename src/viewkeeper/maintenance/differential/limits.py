@@ -56,18 +56,18 @@ def attribute_of(expression: exp.Expr) -> Attribute | None:
 
 
 def limits_in(relation: Relation, limits: Limits) -> Limits:
-    """All limits that follow for the columns of scans in a relation."""
+    """All limits that follow for the columns of scans in a relation. They are for reading the scans: what follows once
+    must not be asked what follows from it, for it may only hold for rows that can have partners."""
     match relation:
         case Scan() | Constant():
             return limits
         case InnerJoin(sources, conditions):
             return _inside(sources, across(conditions, limits))
-        case OuterJoin(left, right, conditions, is_full):
-            kept = _through_nulls(relation, limits)
-            certain = {key: values for key, values in kept.items() if not is_full or not values.or_null}
-            return _inside((left, right), {**kept, **across(conditions, certain)})
-        case SemiJoin(left, right, conditions):
-            return _inside((left, right), across(conditions, limits))
+        case OuterJoin(left, right):
+            return _inside((left, right), _across_outer_join(relation, _through_nulls(relation, limits)))
+        case SemiJoin(left, right, conditions, is_anti):
+            onto = aliases_of(right) if is_anti else None
+            return _inside((left, right), across(conditions, limits, onto))
         case Generate(source):
             return _inside((source,), limits)
         case Derived(alias, query):
@@ -92,8 +92,24 @@ def _through_nulls(join: OuterJoin, limits: Limits) -> Limits:
     return {key: values for key, values in limits.items() if key[0] not in optional or not values.or_null}
 
 
-def across(conditions: Iterable[exp.Expr], limits: Limits) -> Limits:
-    """The limits, and what equalities make of them."""
+def _across_outer_join(join: OuterJoin, limits: Limits) -> Limits:
+    """Rows that are kept without a partner need not fulfil the condition: from their side a limit goes to the other and
+    not back. Where only rows with partners matter, it goes everywhere."""
+    left, right = aliases_of(join.left), aliases_of(join.right)
+    of_left = {key: values for key, values in limits.items() if key[0] in left}
+    of_right = {key: values for key, values in limits.items() if key[0] in right}
+    if not join.is_full:
+        found = {**limits, **across(join.conditions, of_right)}
+        return across(join.conditions, found, onto=right)
+    return {
+        **across(join.conditions, of_left, onto=right),
+        **across(join.conditions, of_right, onto=left),
+        **limits,
+    }
+
+
+def across(conditions: Iterable[exp.Expr], limits: Limits, onto: frozenset[str] | None = None) -> Limits:
+    """The limits, and what equalities make of them; for columns of these aliases, or all."""
     pairs: list[tuple[Attribute, Attribute, bool]] = []
     for condition in conditions:
         if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
@@ -106,7 +122,7 @@ def across(conditions: Iterable[exp.Expr], limits: Limits) -> Limits:
     while growing:
         growing = False
         for one, other, is_null_safe in pairs:
-            if one in found and other not in found:
+            if one in found and other not in found and (onto is None or other[0] in onto):
                 values = found[one]
                 found[other] = replace(values, or_null=is_null_safe)
                 growing = True

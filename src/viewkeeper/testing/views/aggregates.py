@@ -90,6 +90,11 @@ def _average(draft: Draft, terms: Sequence[Term]) -> Term:
 
 
 def _deviation(draft: Draft, terms: Sequence[Term]) -> Term:
+    integers = of_kind(terms, INTEGER)
+    if draft.chance(0.3):
+        draft.uses("covariance")
+        call = draft.pick(("covar_pop", "covar_samp"))
+        return Term(f"{call}({draft.pick(integers).sql}, {draft.pick(integers).sql})", DOUBLE)
     draft.uses("stddev")
     call = draft.pick(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-    return Term(f"{call}({draft.pick(of_kind(terms, INTEGER)).sql})", DOUBLE)
+    return Term(f"{call}({draft.pick(integers).sql})", DOUBLE)

@@ -19,12 +19,12 @@ _CONSTRUCTS = {
     "expressions": "case, coalesce, arithmetic, string function, date function, star",
     "groups": "group by, one group, group by expression, hidden group key, having, filter clause, "
     "aggregate in expression, rollup, cube, grouping sets, grouping",
-    "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, bool_and, bool_or",
+    "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, covariance, bool_and, bool_or",
     "sets": "distinct, union, union all, intersect, intersect all, except, except all, three operands",
     "windows": "rank, dense_rank, row_number, lag, first_value, window sum, window count, window min, "
-    "window frame, window over all, first of each",
+    "window frame, window over all, first of each, qualify, named window",
     "order": "limit, offset",
-    "sources": "values, cte, cte used twice, subquery in from, explode array, explode sequence",
+    "sources": "values, cte, cte used twice, subquery in from, explode array, explode sequence, pivot, unpivot",
     "subqueries": "scalar subquery, correlated scalar subquery, exists, not exists, in subquery, not in subquery, "
     "correlated in, non-equi correlation, subquery in select list, subquery under or, subquery under not, "
     "subquery in case, subquery in having, grouped subquery",

@@ -136,7 +136,7 @@ def _grouped(draft: Draft, depth: int, exact_only: bool = False) -> Query:
         calls.append(_around_aggregate(draft, source.terms))
     shown, columns = _named(draft, [*shown_keys, *calls])
     grouping = f" GROUP BY {', '.join(key.sql for key in keys)}" if keys else ""
-    having = _having(draft, source, depth) if draft.chance(0.2) else ""
+    having = _having(draft, source, keys, depth) if draft.chance(0.2) else ""
     return Query(f"SELECT {shown} FROM {source.sql}{where}{grouping}{having}", columns)
 
 
@@ -165,11 +165,12 @@ def _around_aggregate(draft: Draft, terms: Sequence[Term]) -> Term:
     return Term(draft.pick((f"COALESCE({call.sql}, 0) + count(*)", f"{call.sql} - 1")), INTEGER)
 
 
-def _having(draft: Draft, source: From, depth: int) -> str:
+def _having(draft: Draft, source: From, keys: Sequence[Term], depth: int) -> str:
     draft.uses("having", "count")
     if depth > 0 and draft.chance(0.5):
         draft.uses("subquery in having")
-        return f" HAVING count(*) <= {scalar_subquery(draft, (), depth, (INTEGER,)).sql}"
+        outside = [key for key in keys if key in source.terms]
+        return f" HAVING count(*) <= {scalar_subquery(draft, outside, depth, (INTEGER,)).sql}"
     if draft.chance(0.5):
         return f" HAVING count(*) {draft.pick(('>', '<', '<>'))} {draft.pick(('1', '2'))}"
     call = aggregate(draft, source.terms, exact_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewkeeper.testing.views.draft import INTEGER, STRING, Column, Draft, Term, columns_of
+from viewkeeper.testing.views.draft import EXACT, INTEGER, STRING, Column, Draft, Term, columns_of
 from viewkeeper.testing.views.expressions import condition, equality, inequality, literal
 
 
@@ -76,6 +76,9 @@ def _source(draft: Draft, depth: int, again: _Source | None = None) -> _Source:
     if draft.chance(0.05):
         return _values(draft, alias)
     table = draft.table()
+    columns = [column for column in columns_of(table) if column.kind in EXACT]
+    if sum(column.is_int for column in columns) > 1 and draft.chance(0.06):
+        return (_pivot if draft.chance(0.5) else _unpivot)(draft, str(table.name), alias, columns)
     return _Source(f"{table.name} AS {alias}", str(table.name), alias, columns_of(table))
 
 
@@ -84,6 +87,29 @@ def _values(draft: Draft, alias: str) -> _Source:
     rows = [f"(1, {literal(draft, STRING)})", "(2, NULL)", f"({literal(draft, INTEGER)}, 'a')"]
     text = f"(VALUES {', '.join(rows[: draft.generator.randint(1, 3)])}) AS {alias}(x, y)"
     return _Source(text, "(values", alias, (Column("x", INTEGER), Column("y", STRING)))
+
+
+def _pivot(draft: Draft, table: str, alias: str, columns: Sequence[Column]) -> _Source:
+    """Not with count: where there is no row it is NULL for Spark, and 0 for DuckDB."""
+    draft.uses("pivot")
+    by, summed = draft.generator.sample([each for each in columns if each.is_int], 2)
+    kept = [each for each in draft.some(columns, 1, 2) if each not in (by, summed)]
+    names = ", ".join(each.name for each in (*kept, by, summed))
+    function = draft.pick(("sum", "min", "max"))
+    values = f"{function}({summed.name}) FOR {by.name} IN (1 AS p1, 2 AS p2)"
+    text = f"(SELECT * FROM (SELECT {names} FROM {table} AS {draft.name('r')}) PIVOT ({values})) AS {alias}"
+    return _Source(text, "(pivot", alias, (*kept, Column("p1", INTEGER), Column("p2", INTEGER)))
+
+
+def _unpivot(draft: Draft, table: str, alias: str, columns: Sequence[Column]) -> _Source:
+    draft.uses("unpivot")
+    first, second = draft.generator.sample([each for each in columns if each.is_int], 2)
+    kept = [each for each in draft.some(columns, 1, 2) if each not in (first, second)]
+    names = ", ".join(each.name for each in (*kept, first, second))
+    nulls = draft.pick(("", "INCLUDE NULLS "))
+    turned = f"UNPIVOT {nulls}(v FOR n IN ({first.name} AS First, {second.name}))"
+    text = f"(SELECT * FROM (SELECT {names} FROM {table} AS {draft.name('r')}) {turned}) AS {alias}"
+    return _Source(text, "(unpivot", alias, (*kept, Column("n", STRING), Column("v", INTEGER)))
 
 
 def _joined(

@@ -13,13 +13,25 @@ def window_query(draft: Draft, source: str, terms: Sequence[Term], where: str) -
     items = [*used, *(_call(draft, used) for _ in range(draft.pick((1, 1, 2))))]
     columns = tuple(Column(draft.name("c"), term.kind, is_int=term.is_int) for term in items)
     shown = [f"{term.sql} AS {column.name}" for term, column in zip(items, columns, strict=True)]
-    if not draft.chance(0.15):
-        return Query(f"SELECT {', '.join(shown)} FROM {source}{where}", columns)
-    draft.uses("first of each", "row_number", "subquery in from")
+    query = f"SELECT {', '.join(shown)} FROM {source}{where}"
+    construct = draft.pick(("plain",) * 16 + ("first of each", "qualify", "named window", "named window"))
+    if construct == "plain":
+        return Query(query, columns)
+    draft.uses(construct)
+    window = f"({_partition(draft, used)}{_order(draft, used)})"
+    if construct == "named window":
+        draft.uses("window count")
+        counted = Column(draft.name("c"), INTEGER)
+        query = f"SELECT {', '.join(shown)}, count(*) OVER w AS {counted.name} FROM {source}{where}"
+        return Query(f"{query} WINDOW w AS {window}", (*columns, counted))
+    draft.uses("row_number")
+    first = f"row_number() OVER {window}"
+    if construct == "qualify":
+        return Query(f"{query} QUALIFY {first} <= 2", columns)
+    draft.uses("subquery in from")
     alias, number = draft.name("r"), draft.name("n")
-    shown.append(f"row_number() OVER ({_partition(draft, used)}{_order(draft, used)}) AS {number}")
     names = ", ".join(f"{alias}.{column.name}" for column in columns)
-    numbered = f"SELECT {', '.join(shown)} FROM {source}{where}"
+    numbered = f"SELECT {', '.join(shown)}, {first} AS {number} FROM {source}{where}"
     return Query(f"SELECT {names} FROM ({numbered}) AS {alias} WHERE {alias}.{number} <= 2", columns)
 
 

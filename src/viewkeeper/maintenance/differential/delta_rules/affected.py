@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Group, Item, Project, Relation, Window
+from viewkeeper.algebra.nodes import Group, Item, Project, Window
 from viewkeeper.algebra.to_sql import Frame, as_relation, extended
 from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
 from viewkeeper.maintenance.differential.derivation import Change, Derivation, Signed, called, titles, union
-from viewkeeper.maintenance.differential.limits import Limits, Values, attribute_of, limits_in
+from viewkeeper.maintenance.differential.limits import Limits, Values, attribute_of
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sql.rendering import alias, all_of, column, literal, relation_named, select_from
 
@@ -53,7 +53,7 @@ def affected_keys(
 def affected_rows(derivation: Derivation, source: Group | Window, state: State, affected: str) -> Frame:
     """The relation below in one state, only at the affected keys."""
     keys = key_items(source)
-    frame = derivation.rows(source.source, state, key_limits(source.source, keys, affected))
+    frame = derivation.rows(source.source, state, key_limits(keys, affected))
     if frame.select.args.get("laterals"):
         frame = derivation.writer.flattened(frame, source.source)
     same = all_of(
@@ -63,13 +63,13 @@ def affected_rows(derivation: Derivation, source: Group | Window, state: State, 
     return replace(frame, select=semi)
 
 
-def key_limits(relation: Relation, keys: Sequence[Item], affected: str) -> Limits:
+def key_limits(keys: Sequence[Item], affected: str) -> Limits:
     found: dict[tuple[str, str], Values] = {}
     for key in keys:
         attribute = attribute_of(key.expression)
         if attribute is not None:
             found.setdefault(attribute, Values(affected, key.name, or_null=True))
-    return limits_in(relation, found)
+    return found
 
 
 def signed_at_affected(derivation: Derivation, query: Project) -> list[Signed]:

@@ -23,7 +23,9 @@ def changes(derivation: Derivation, join: OuterJoin) -> list[Change]:
     one_sided = replace(join, is_full=False)
 
     def joined(change: Change, state: State) -> Change:
-        right = derivation.rows(join.right, state, across(join.conditions, change.limits))
+        right = derivation.rows(
+            join.right, state, across(join.conditions, change.limits, onto=aliases_of(join.right))
+        )
         frame = derivation.writer.joined(one_sided, change.frame, right, "left", join.conditions)
         return replace(change, frame=frame)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.algebra.nodes import SemiJoin
+from viewkeeper.algebra.nodes import SemiJoin, aliases_of
 from viewkeeper.maintenance.differential.delta_rules.touched import changes_by_partners
 from viewkeeper.maintenance.differential.derivation import Change, Derivation
 from viewkeeper.maintenance.differential.limits import across
@@ -21,7 +21,9 @@ def changes(derivation: Derivation, join: SemiJoin) -> list[Change]:
     kind = "left anti" if join.is_anti else "left semi"
 
     def joined(change: Change, state: State) -> Change:
-        right = derivation.rows(join.right, state, across(join.conditions, change.limits))
+        right = derivation.rows(
+            join.right, state, across(join.conditions, change.limits, onto=aliases_of(join.right))
+        )
         frame = derivation.writer.joined(join, change.frame, right, kind, join.conditions)
         return replace(change, frame=frame)
 
