@@ -40,6 +40,14 @@ VIEWS = {
         "SELECT r.res_id FROM res r, psgr p, ff f WHERE r.psgr_id = p.psgr_id AND p.ffn = f.ffn AND f.miles > 3",
         "5.1: closure over equalities and keys",
     ),
+    "key_shown_by_one_column": Analysed(
+        "SELECT flight_no FROM flight WHERE flight_id = flight_no AND date = DATE '2026-05-01'",
+        "5.1: two keys bound by one column",
+    ),
+    "composite_key_shown_by_one_column": Analysed(
+        "SELECT r.psgr_id FROM res r, ff WHERE r.psgr_id = r.flight_id AND ff.ffn = r.psgr_id",
+        "5.1: both columns of a key are equal to one column of the view",
+    ),
     "no_key_shown": Analysed("SELECT meal FROM psgr", "5.3: duplicates"),
     "no_key_at_all": Analysed("SELECT ffn, lounge FROM visit", "5.3: a table without a key"),
     "key_that_may_be_null": Analysed("SELECT card FROM member", "5.3: UNIQUE admits NULLs"),

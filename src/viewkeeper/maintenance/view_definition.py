@@ -26,10 +26,10 @@ class ViewDefinition:
     hidden: tuple[Column, ...] = ()
     policy: RefreshPolicy = RefreshPolicy.AUTO
     declared: Declarations = field(default_factory=dict)
-    is_simplified: bool = True
-    """Without simplification plans are slower and say the same; tests compare both."""
     rematerialized: frozenset[tuple[str, Operation]] = frozenset()
     """Operations, by the table's id, after which the user has the whole query evaluated."""
+    is_simplified: bool = True
+    """Without simplification plans are slower and say the same; tests compare both."""
 
     @cached_property
     def algebra(self) -> Project | OutsideAlgebra:

@@ -15,6 +15,7 @@ from viewkeeper import Warehouse
 from viewkeeper.cli.app import main
 from viewkeeper.cli.demo import run_demo
 from viewkeeper.cli.output import Output
+from viewkeeper.execution.reports import RefreshReport, VerifyReport
 
 pytestmark = pytest.mark.spark
 
@@ -41,6 +42,21 @@ def test_the_sql_of_the_readme_gives_the_result_it_shows(warehouse: Warehouse) -
         ("ball", 6, Decimal("15.00")),
         ("doll", 3, Decimal("24.00")),
     ]
+
+
+def test_the_airline_is_kept_by_rules_where_the_view_decides(warehouse: Warehouse) -> None:
+    airline = ROOT / "examples/airline"
+    warehouse.run_script((airline / "schema.sql").read_text(encoding="utf-8"))
+    for view in sorted((airline / "views").glob("*.sql")):
+        warehouse.run_script(view.read_text(encoding="utf-8"))
+    results = warehouse.run_script((airline / "changes.sql").read_text(encoding="utf-8"))
+    reports = [each for each in results if isinstance(each, RefreshReport)]
+    verdicts = [each for each in results if isinstance(each, VerifyReport)]
+    assert len(verdicts) == 4 * len(reports) and all(verdict.equal for verdict in verdicts)
+    strategies = {view.strategy for report in reports for view in report.views}
+    assert strategies == {"rules", "differential", "none"}
+    by_rules = {view.name for report in reports for view in report.views if view.strategy == "rules"}
+    assert by_rules == {"special_meals", "many_miles", "bad_flight"}
 
 
 def test_the_shop_example_runs_on_the_command_line(

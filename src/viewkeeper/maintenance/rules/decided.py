@@ -66,7 +66,7 @@ def _by_key(reference: Reference, shown: _Shown, declared: Declarations) -> Deci
                 break
         else:
             if columns:
-                return DecidedByView(tuple(columns), Block((scan,), tuple(fixed)), key)
+                return _decided(columns, Block((scan,), tuple(fixed)), key)
     return None
 
 
@@ -91,7 +91,19 @@ def _by_comparison(reference: Reference, shown: _Shown) -> DecidedByView | None:
         columns.append(Item(names[0], mine[0]))
     if not columns:
         return None
-    return DecidedByView(tuple(columns), Block(block.tables, tuple(inside), block.subqueries))
+    return _decided(columns, Block(block.tables, tuple(inside), block.subqueries), None)
+
+
+def _decided(columns: Sequence[Item], block: Block, key: UniqueKey | None) -> DecidedByView:
+    """Each column of the view once: what else must equal it must equal what it is compared with."""
+    first: dict[str, Item] = {}
+    same: list[exp.Expr] = []
+    for item in columns:
+        known = first.setdefault(item.name, item)
+        if known is not item:
+            same.append(exp.EQ(this=known.expression.copy(), expression=item.expression.copy()))
+    more = Block(block.tables, (*block.conditions, *same), block.subqueries)
+    return DecidedByView(tuple(first.values()), more, key)
 
 
 class _Shown:
