@@ -19,6 +19,7 @@ from sqlglot.parsers.hive import HiveParser
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.errors import EnvironmentProblem
 from viewkeeper.sql.functions import BUILTIN, FunctionKind
 
 Builder = Callable[[list[exp.Expr]], exp.Expr]
@@ -477,3 +478,17 @@ class SparkAsWritten(CanonicalSpark):
 
     Parser = _Parser
     Generator = _Generator
+
+
+def _refuse_compiled_sqlglot() -> None:
+    """What mypyc compiled takes no subclasses, and our dialect is one: better said now than at the first statement."""
+    try:
+        SparkAsWritten().parser()
+    except TypeError as error:
+        raise EnvironmentProblem(
+            f"the compiled build of sqlglot is installed, which cannot be extended: {error}.",
+            "pip uninstall sqlglotc; Viewkeeper works with sqlglot as it is without it.",
+        ) from error
+
+
+_refuse_compiled_sqlglot()
