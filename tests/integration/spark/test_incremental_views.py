@@ -112,6 +112,28 @@ def test_a_refresh_says_why_it_recomputes(warehouse: Warehouse) -> None:
     warehouse.sql("CREATE MATERIALIZED VIEW strict REFRESH STRICT AS SELECT id FROM sale WHERE price > 2")
 
 
+def test_operations_that_the_user_has_recomputed(warehouse: Warehouse) -> None:
+    warehouse.run_script(
+        "CREATE TABLE t (id INT PRIMARY KEY, x INT); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);"
+        "CREATE MATERIALIZED VIEW v REMATERIALIZE ON DELETE FROM t AS SELECT id, x FROM t WHERE x > 1"
+    )
+    strategies = []
+    for change in (
+        "INSERT INTO t VALUES (4, 4)",
+        "UPDATE t SET x = 5 WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+    ):
+        warehouse.sql(change)
+        (report,) = warehouse.refresh().views
+        strategies.append((report.strategy, report.reason))
+    assert strategies == [
+        ("differential", "t changed"),
+        ("differential", "t changed"),
+        ("recompute", "t changed; REMATERIALIZE ON DELETE of t was asked for"),
+    ]
+    assert wrong_views(warehouse) == {}
+
+
 def test_change_sets_as_users_read_them(warehouse: Warehouse, rows: Any) -> None:
     warehouse.run_script(SHOP)
     first = warehouse.refresh().epoch
