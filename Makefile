@@ -37,7 +37,7 @@ demo: $(READY) ## A department store with two views, kept fresh and verified
 
 check: lint $(SERVERS) ## Everything that CI does: format, lint, types, layers, doctests, all tests
 	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
-	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) $(ARGS)
 
 lint: $(READY) ## Only format, lint, types and layers
 	$(RUN)/ruff format --check .

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import keep_files_together
+from tests.support.processes import FilesTogether
 from viewkeeper import Warehouse
 from viewkeeper.execution.spark_session import embedded_session
 
@@ -36,8 +36,9 @@ def rows() -> Callable[[Any], list[tuple[Any, ...]]]:
     return sorted_rows
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    keep_files_together(items)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:
+    return FilesTogether(config, log)
 
 
 @pytest.hookimpl(trylast=True)

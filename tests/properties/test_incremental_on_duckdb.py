@@ -18,7 +18,6 @@ import duckdb
 import pytest
 
 from tests.properties.regressions import REGRESSIONS
-from tests.support.processes import alone
 from viewkeeper.maintenance.build_plan import plan_refresh
 from viewkeeper.maintenance.plan import CheckConstraint, Strategy
 from viewkeeper.testing import Case, Disagreement, Outcome, case_of, check_case, random_case, shrunk
@@ -91,7 +90,7 @@ def test_random_views_have_every_construct() -> None:
     assert frozenset().union(*found) == CONSTRUCTS
 
 
-@pytest.mark.parametrize("first", alone("random plans", range(0, CASES, BLOCK)))
+@pytest.mark.parametrize("first", range(0, CASES, BLOCK))
 def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, first: int) -> None:
     tally = Tally()
     failures = _failures(database, range(first, min(first + BLOCK, CASES)), tally)

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from tests.support.processes import alone
 from tests.support.spark_oracle import wrong_views
 from viewkeeper import Warehouse, errors
 from viewkeeper.sql.rendering import render
@@ -57,7 +56,7 @@ def _bring_to(warehouse: Warehouse, schema: Schema, before: Rows | None, after: 
             warehouse.sql(_overwrite(table, after[table.id]))
 
 
-@pytest.mark.parametrize("first", alone("random refreshes", range(0, CASES, VIEWS)))
+@pytest.mark.parametrize("first", range(0, CASES, VIEWS))
 def test_views_equal_their_queries_after_random_changes(first: int, spark: Any, tmp_path: Path) -> None:
     generator = random.Random(SEED * 100_003 + first)
     schema = random_schema(generator)

@@ -1,19 +1,18 @@
-"""How tests are shared among processes: a file is run by one of them, unless its tests are marked as `alone`."""
+"""How tests are shared among processes: a file is run by one of them, but for long tests that any process may run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from xdist.scheduler import LoadScopeScheduling
 
-import pytest
-
-
-def alone(group: str, values: Iterable[Any]) -> list[Any]:
-    """Parameters of a long test, one of a group, each of which any process may run."""
-    return [pytest.param(value, marks=pytest.mark.xdist_group(f"{group} {value}")) for value in values]
+LONG = (
+    "test_plans_give_the_bag_of_the_query",
+    "test_views_equal_their_queries_after_random_changes",
+)
 
 
-def keep_files_together(items: Iterable[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+class FilesTogether(LoadScopeScheduling):
+    """Files with many tests first, long tests one by one at the end."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        return nodeid if test.startswith(LONG) else file
