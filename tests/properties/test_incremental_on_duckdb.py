@@ -46,12 +46,10 @@ class Tally:
     """How the views with each construct were refreshed."""
 
     cases: int = 0
-    facts: int = 0
     by_construct: dict[str, Counter[Strategy]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, case: Case, outcome: Outcome) -> None:
         self.cases += 1
-        self.facts += sum(len(each.facts) for each in outcome.refreshes)
         for construct in case.constructs:
             self.by_construct[construct].update(each.strategy for each in outcome.refreshes)
 
@@ -97,7 +95,6 @@ def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, fi
     print(f"\n{tally}")
     assert not failures, "\n\n".join(failures)
     if tally.cases == BLOCK:
-        assert tally.facts, "no foreign key was of use"
         assert tally.incremental >= LEAST_INCREMENTAL
 
 

@@ -32,8 +32,12 @@ class ViewDefinition:
     """Without simplification plans are slower and say the same; tests compare both."""
 
     @cached_property
+    def algebra_as_written(self) -> Project | OutsideAlgebra:
+        return read_algebra(self.query, [column.name for column in self.columns])
+
+    @cached_property
     def algebra(self) -> Project | OutsideAlgebra:
-        found = read_algebra(self.query, [column.name for column in self.columns])
+        found = self.algebra_as_written
         return found if isinstance(found, OutsideAlgebra) or not self.is_simplified else simplified(found)
 
     @property
