@@ -61,12 +61,12 @@ def _nothing_lost(view: Any, top: Any, net: str, old: str) -> exp.Select:
     return _LOST(view, top, net, old).where(exp.false())
 
 
-def _never_null(conditions: Any, found: limits.Limits) -> limits.Limits:
-    return {key: replace(values, or_null=False) for key, values in _ACROSS(conditions, found).items()}
+def _never_null(conditions: Any, found: limits.Limits, onto: Any = None) -> limits.Limits:
+    return {key: replace(values, or_null=False) for key, values in _ACROSS(conditions, found, onto).items()}
 
 
-def _limits_without_null(relation: Any, found: limits.Limits) -> limits.Limits:
-    return limits.limits_in(relation, _never_null((), found))
+def _keys_never_null(keys: Any, found: str) -> limits.Limits:
+    return _never_null((), _KEY_LIMITS(keys, found))
 
 
 def _through_everything(join: Any, found: limits.Limits) -> limits.Limits:
@@ -84,6 +84,7 @@ def _left_only(derivation: Derivation, query: Any) -> list[Signed]:
 
 _SCAN, _ROWS, _LOST = scan.changes, Derivation.rows, top_view._lost
 _ACROSS, _NEW_VALUE = limits.across, extremes.ExtremeRelations.new_value
+_KEY_LIMITS = affected.key_limits
 
 MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
     "scan: no losses": ({"where"}, [(scan, "changes", _without_losses)]),
@@ -106,7 +107,7 @@ MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
     "top rows: never filled up": ({"limit"}, [(top_view, "_lost", _nothing_lost)]),
     "limits: NULLs forgotten": (
         {"null-safe equality", "group by", "rank"},
-        [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "limits_in", _limits_without_null)],
+        [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "key_limits", _keys_never_null)],
     ),
     "limits: through outer joins": ({"left join", "full join"}, [(limits, "_through_nulls", _through_everything)]),
 }  # fmt: skip
