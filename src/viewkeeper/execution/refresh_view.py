@@ -14,7 +14,7 @@ from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.workspace import Workspace, definition_of
 from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.maintenance.build_plan import keyed_inputs, plan_refresh, why_recomputed
-from viewkeeper.maintenance.plan import MaintenancePlan
+from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
@@ -61,8 +61,9 @@ class ViewRefresh:
         changes = self._changes(declared, keyed_inputs(definition))
         verified = frozenset(Reliance(*each) for each in self._published.verified)
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
-        if declared and not plan.relies_on and not plan.spot_checked:
-            return self._relying(replace(definition, declared={}))
+        if declared and plan.strategy is not Strategy.RECOMPUTE and not plan.relies_on | plan.spot_checked:
+            # Which operations there were, for REMATERIALIZE ON, only changes by key can tell: that is decided.
+            return self._relying(replace(definition, declared={}, rematerialized=frozenset()))
         choice = choose(self.workspace, self.catalogue, self.view, definition, plan, changes)
         return self._run_plan(choice.plan, changes, choice.predicted), choice.plan
 
