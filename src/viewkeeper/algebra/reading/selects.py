@@ -185,8 +185,13 @@ def _rows(shape: _Shape, correlated: tuple[Item, ...]) -> Query:
 
 
 def _distinct(reader: Reader, query: Query) -> Query:
-    """DISTINCT is a group by all columns; over plain rows it needs no query of its own."""
-    if isinstance(query, Project) and not isinstance(query.source, (Group, Window)):
+    """DISTINCT is a group by all columns; over plain rows it needs no query of its own, unless a column is a constant: a
+    number would mean a position there."""
+    if (
+        isinstance(query, Project)
+        and not isinstance(query.source, (Group, Window))
+        and all(item.expression.find(exp.Column) for item in query.items)
+    ):
         group = Group(query.source, query.items, ())
         return Project(group, tuple(Item(item.name, column(item.name)) for item in query.items))
     return reader.distinct(query, "distinct_rows")

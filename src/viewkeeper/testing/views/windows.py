@@ -26,6 +26,9 @@ def window_query(draft: Draft, source: str, terms: Sequence[Term], where: str) -
         return Query(f"{query} WINDOW w AS {window}", (*columns, counted))
     draft.uses("row_number")
     first = f"row_number() OVER {window}"
+    # Of rows that tie any may be kept, so nothing is shown that tells them apart.
+    columns, shown = columns[: len(used)], shown[: len(used)]
+    query = f"SELECT {', '.join(shown)} FROM {source}{where}"
     if construct == "qualify":
         return Query(f"{query} QUALIFY {first} <= 2", columns)
     draft.uses("subquery in from")
