@@ -284,6 +284,7 @@ class Warehouse:
                     view.policy,
                     view.comment,
                     or_replace=True,
+                    goes_on_after_violation=view.goes_on_after_violation,
                     rematerialized_on=tuple(
                         (Operation(operation), catalogue.object(table).name)
                         for operation, table in view.rematerialized_on

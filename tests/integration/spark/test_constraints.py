@@ -92,6 +92,9 @@ def test_a_key_that_is_not_unique(warehouse: Warehouse) -> None:
 
 def test_going_on_after_a_violation(warehouse: Warehouse) -> None:
     make(warehouse, "ON VIOLATION RECOMPUTE")
+    warehouse.sql(  # what was said of violations stays
+        "ALTER MATERIALIZED VIEW sold AS SELECT l.id, s.day, l.price FROM sale s JOIN line l ON s.id = l.sale_id"
+    )
     warehouse.run_script("INSERT INTO sale VALUES (3, 3); INSERT INTO line VALUES (4, 99, 40)")
     view = refreshed(warehouse)
     assert "line_sale is violated and no longer relied on until VERIFY TABLE passes" in view.reason
