@@ -77,6 +77,25 @@ def replaced(expression: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
     return result
 
 
+def standing_for(place: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A copy of an expression that is to stand where another does, in parentheses where it would be read otherwise.
+
+    >>> from viewkeeper.sql.script import parse_sql
+    >>> tree = parse_sql("SELECT x[0], f(x) FROM t")
+    >>> for place in list(tree.find_all(exp.Column)):
+    ...     _ = place.replace(standing_for(place, exp.Add(this=column("a"), expression=column("b"))))
+    >>> print(sql_of(tree))
+    SELECT (`a` + `b`)[0], F(`a` + `b`) FROM t
+    """
+    around = place.parent
+    is_compound = isinstance(value, (exp.Binary, exp.Unary, exp.Between, exp.In)) and not isinstance(
+        value, exp.Paren
+    )
+    is_apart = isinstance(around, (exp.Alias, exp.Paren, exp.Func)) and not isinstance(around, exp.Connector)
+    copied = value.copy()
+    return exp.Paren(this=copied) if is_compound and around is not None and not is_apart else copied
+
+
 def equality_sides(condition: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """The two sides of an equality."""
     inner = without_parentheses(condition)

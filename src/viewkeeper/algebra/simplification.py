@@ -16,6 +16,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewkeeper.algebra.additive_aggregates import with_additive_aggregates
+from viewkeeper.algebra.expressions import standing_for
 from viewkeeper.algebra.nodes import (
     Attribute,
     Constant,
@@ -181,13 +182,6 @@ def _with(columns: Columns) -> Rebuilding:
 
     def replaced(node: exp.Expr) -> exp.Expr:
         found = columns.get((node.table, node.name.lower())) if isinstance(node, exp.Column) else None
-        if found is None:
-            return node
-        return exp.Paren(this=found.copy()) if _needs_paren(node, found) else found.copy()
+        return node if found is None else standing_for(node, found)
 
     return Rebuilding(lambda expression: expression.transform(replaced) if columns else expression)
-
-
-def _needs_paren(place: exp.Expr, value: exp.Expr) -> bool:
-    is_compound = isinstance(value, (exp.Binary, exp.Unary, exp.Between, exp.In))
-    return place.parent is not None and is_compound and not isinstance(value, exp.Paren)

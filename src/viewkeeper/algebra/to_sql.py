@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from viewkeeper.algebra.expressions import standing_for
 from viewkeeper.algebra.nodes import (
     Attribute,
     Constant,
@@ -287,21 +288,11 @@ def below(expression: exp.Expr, source: Relation | Group | Window) -> exp.Expr:
 
     def replaced(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name in inside:
-            return (
-                exp.paren(inside[node.name].copy())
-                if _needs_paren(node, inside[node.name])
-                else inside[node.name].copy()
-            )
+            return standing_for(node, inside[node.name])
         return node
 
     result: exp.Expr = expression.transform(replaced)
     return result
-
-
-def _needs_paren(place: exp.Expr, value: exp.Expr) -> bool:
-    return isinstance(value, (exp.Binary, exp.Unary)) and isinstance(
-        place.parent, (exp.Binary, exp.Unary, exp.Is, exp.In, exp.Between)
-    )
 
 
 def as_relation(query: exp.Query, name: str) -> exp.Subquery:
