@@ -25,7 +25,7 @@ from viewkeeper.testing.agreement import definition
 from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState
 from viewkeeper.testing.views import CONSTRUCTS
 
-CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1500"))
+CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000"))
 BLOCK = 250
 """So many cases are one test, so that processes can share them."""
 
