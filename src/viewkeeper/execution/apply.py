@@ -7,11 +7,10 @@ job, and those that come are one new file.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from viewkeeper.generated_names import (
 from viewkeeper.maintenance.bag_changes import positions
 from viewkeeper.maintenance.comparable import is_comparable_in_merge
 from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
+from viewkeeper.sources.data_files import file_name
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
 from viewkeeper.sources.spark_failures import spark_failures
@@ -45,6 +45,10 @@ OVERWRITE_ROWS = 100_000
 
 
 CHECKPOINT_INTERVAL = 20
+
+
+Place: TypeAlias = tuple[str, int]
+"""The file of a stored row, and its position there."""
 
 
 class Way(Enum):
@@ -114,16 +118,29 @@ def chosen_way(table: OwnTable | None, changes: pa.Table | None) -> Way:
 
 
 def apply_ourselves(
-    session: Any, table: OwnTable, changes: pa.Table, mark: Mark, view: str, way: Way
+    session: Any,
+    table: OwnTable,
+    changes: pa.Table,
+    mark: Mark,
+    view: str,
+    way: Way,
+    known: Sequence[pa.Table] = (),
 ) -> None:
-    """Apply a change set in one commit; not again if that was done by another process."""
+    """Apply a change set in one commit; not again if that was done by another process. `known` are stored rows whose
+    places have been found already."""
     if table.has_seen(mark):
         return
     with storage_failures(f"the table of {view}"):
         if way is Way.OVERWRITE:
             apply_by_overwriting(table, changes, mark, view)
         else:
-            apply_by_own_commit(table, changes, mark, view, partial(find_positions, session, table))
+            apply_by_own_commit(
+                table,
+                changes,
+                mark,
+                view,
+                lambda going: places(known, going) or find_positions(session, table, going),
+            )
         table.keep_log_short()
 
 
@@ -139,22 +156,34 @@ def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: s
 
 
 def apply_by_own_commit(
-    table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[pa.Table], pa.Table]
+    table: OwnTable, changes: pa.Table, mark: Mark, view: str, find: Callable[[pa.Table], Sequence[Place]]
 ) -> None:
     """Mark the rows that go, which `find` looks up by file and position, and add a file with those that come."""
     going, coming = _split(changes, table.columns)
     removed: dict[str, list[int]] = {}
     if going.num_rows:
-        paths = {unquote(path).rsplit("/", 1)[-1]: path for path in table.files.adds}
-        found = find(going)
-        for file, position in zip(*(each.to_pylist() for each in found.columns), strict=True):
-            removed.setdefault(paths[unquote(file).rsplit("/", 1)[-1]], []).append(position)
+        paths = {file_name(path): path for path in table.files.adds}
+        for file, position in find(going):
+            removed.setdefault(paths[file_name(file)], []).append(position)
         removed = {path: table.still_there(path, places) for path, places in removed.items()}
         _require(sum(map(len, removed.values())), going.num_rows, view)
     _committed(change(table.store, table.files, removed, coming, mark), view)
 
 
-def find_positions(session: Any, table: OwnTable, going: pa.Table) -> pa.Table:
+def places(known: Sequence[pa.Table], going: pa.Table) -> list[Place] | None:
+    """Where these rows are, if all of them are among those whose places are known."""
+    place_of: dict[Hashable, Place] = {}
+    for rows in known:
+        stored = frozen_rows(rows.select(going.column_names))
+        where = zip(rows.column(FILE).to_pylist(), rows.column(POSITION).to_pylist(), strict=True)
+        place_of.update(zip(stored, where, strict=True))
+    try:
+        return [place_of[row] for row in frozen_rows(going)]
+    except KeyError:
+        return None
+
+
+def find_positions(session: Any, table: OwnTable, going: pa.Table) -> list[Place]:
     """File and position of these rows: one Spark job over the files that can hold them, as plain Parquet."""
     ranges = {
         each.name: bounds for each in table.columns if (bounds := bounds_of(going, each.name)) is not None
@@ -171,7 +200,8 @@ def find_positions(session: Any, table: OwnTable, going: pa.Table) -> pa.Table:
                 "*", f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {POSITION}"
             ).createOrReplaceTempView(stored)
             session.createDataFrame(going, schema_text(table.columns)).createOrReplaceTempView(wanted)
-            return session.sql(positions(stored, wanted, table.columns)).toArrow()
+            found = session.sql(positions(stored, wanted, table.columns)).toArrow()
+            return list(zip(*(each.to_pylist() for each in found.columns), strict=True))
         finally:
             session.catalog.dropTempView(stored)
             session.catalog.dropTempView(wanted)

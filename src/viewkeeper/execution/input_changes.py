@@ -30,7 +30,7 @@ from viewkeeper.sql.types import DataType, as_stored
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
 
-MOST_LITERALS = 400
+MOST_LITERALS = 10_000
 """A limit lists up to this many values; beyond, it is a range."""
 
 

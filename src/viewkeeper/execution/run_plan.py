@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 from typing_extensions import assert_never
 
 from viewkeeper.errors import ConcurrencyProblem, ConstraintViolatedError, CorruptWarehouseError
@@ -21,7 +20,8 @@ from viewkeeper.execution.apply import (
     own_table,
     stored_schema,
 )
-from viewkeeper.execution.input_changes import InputChanges, can_limit, limited_to, schema_text
+from viewkeeper.execution.input_changes import InputChanges
+from viewkeeper.execution.plan_reads import MOST_DRIVER_ROWS, PlanReads
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import (
@@ -37,15 +37,13 @@ from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
     CheckConstraint,
     Derive,
-    Limit,
     LoadRows,
     MaintenancePlan,
-    Read,
     State,
     Step,
     WriteChangeSet,
 )
-from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
+from viewkeeper.sources.arrow_types import has_arrow_types, in_arrow_types
 from viewkeeper.sources.data_files import names_one_file
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import epoch_marker
@@ -59,7 +57,6 @@ from viewkeeper.sql.rendering import (
     relation_named,
     render,
     select_all,
-    select_from,
 )
 from viewkeeper.sql.script import Fragment
 from viewkeeper.sql.types import Simple
@@ -71,9 +68,6 @@ from viewkeeper.storage.view_tables import changes_properties, column_mapping, r
 
 _TRIES = 10
 _EXAMPLES = 5
-
-MOST_DRIVER_ROWS = 100_000
-"""Change sets of up to this many rows pass through the driver."""
 
 
 @dataclass
@@ -97,15 +91,13 @@ class PlanRun:
     way: Way = Way.NOTHING
     is_empty: bool = False
     kept: list[Any] = field(default_factory=list)
-    computed: dict[str, pa.Table] = field(default_factory=dict)
-    parts: dict[str, Read] = field(default_factory=dict)
     steps: list[tuple[str, float]] = field(default_factory=list)
+    _reads: PlanReads = field(init=False)
 
     def run(self, plan: MaintenancePlan) -> None:
         registered: list[str] = []
         session = self.workspace.sessions.own_with(self.view.settings)
-        reads = [read for step in plan.steps for read in step.reads]
-        self.parts = {read.relation: read for read in reads if read.state.is_change}
+        self._reads = self._reads_of(plan)
         try:
             for step in plan.steps:
                 if self.is_empty:
@@ -114,7 +106,8 @@ class PlanRun:
                 with spark_failures(f"{self.view.name} was refreshed ({step.title})", self.query_text):
                     for read in step.reads:
                         if read.relation not in registered:
-                            self._register(session, read)
+                            frame = self._reads.frame(session, read)
+                            frame.createOrReplaceTempView(quote(read.relation))
                             registered.append(read.relation)
                     self._run_step(session, step, registered)
                 title = f"{step.title} ({self.way.value})" if isinstance(step, ApplyChangeSet) else step.title
@@ -124,70 +117,12 @@ class PlanRun:
                 frame.unpersist()
             _drop_relations(session, registered)
 
-    def _register(self, session: Any, read: Read) -> None:
-        if read.state.is_change:
-            frame = self.changes[read.object_id].frame(session, read.state)
-        elif read.object_id == self.view.id:
-            frame = self._own_rows(session)
-        else:
-            frame = self._input_rows(session, read)
-        frame.createOrReplaceTempView(quote(read.relation))
-
-    def _own_rows(self, session: Any) -> Any:
-        """The view before the changes, hidden columns included; a small one comes through the driver."""
-        table = self._own_table()
-        if table is not None and table.is_small and not self._is_applied():
-            rows = in_arrow_types(table.rows(), self._stored)
-            return session.createDataFrame(rows, schema=schema_text(self._stored))
-        address = self.workspace.layout.rows(self.view.location)
-        items = [column(each.name) for each in self._stored]
-        return session.sql(render(select_from(delta_table(address, self.old_version), items)))
-
-    def _input_rows(self, session: Any, read: Read) -> Any:
-        """A table or view in one state, as far as a limit lets it through."""
-        if read.state is State.BETWEEN:
-            return self._rows_between(session, read)
-        record = self.catalogue.object(read.object_id)
-        asked = None if read.only_if is None else self.computed.get(read.only_if)
-        if asked is not None and not asked.num_rows:
-            return _no_rows(session, record.columns)
-        version = (self.consumed if read.state is State.OLD else self.new_versions)[read.object_id]
-        limit = read.limit
-        values = None if limit is None else self._limiting_values(limit, record.columns)
-        condition = None if limit is None or values is None else limited_to(column(limit.column), values)
-        if condition is not None and None in (values or ()):
-            assert limit is not None
-            condition = exp.or_(condition, exp.Is(this=column(limit.column), expression=exp.Null()))
-        address = self.workspace.data_address(record)
-        known = None if limit is None or values is None else (limit.column, values)
-        files = self.workspace.log.plain_files(address, version, record.columns, known)
-        if files is None:
-            rows = select_all(self.workspace.relation(record, version))
-            return session.sql(render(rows if condition is None else rows.where(condition)))
-        if not files:
-            return _no_rows(session, record.columns)
-        frame = session.read.schema(schema_text(record.columns)).parquet(*files)
-        return frame if condition is None else frame.where(condition.sql(dialect="spark"))
-
-    def _limiting_values(self, limit: Limit, columns: Sequence[Column]) -> list[Any] | None:
-        """The values that a limit lets through, NULL among them if it does; None if they are not at hand."""
-        part = self.parts.get(limit.relation)
-        if part is not None:
-            found = self.changes[part.object_id].values(part.state, limit.of_column)
-        else:
-            table = self.computed.get(limit.relation)
-            found = None if table is None else table.column(limit.of_column).unique().to_pylist()
-        wanted = next(each.data_type for each in columns if each.name == limit.column)
-        if found is None or not can_limit(wanted, found):
-            return None
-        kept = [value for value in found if value is not None]
-        return [*kept, None] if limit.keeps_nulls and len(kept) < len(found) else kept
-
-    def _rows_between(self, session: Any, read: Read) -> Any:
-        """A table before the changes without the rows that were deleted or updated: the new rows without the new."""
-        changes = self.changes[read.object_id]
-        rows = self._input_rows(session, replace(read, state=State.NEW))
-        return rows.join(changes.frame(session, State.ADDED), list(changes.key), "left_anti")
+    def _reads_of(self, plan: MaintenancePlan) -> PlanReads:
+        versions = {State.OLD: dict(self.consumed), State.NEW: self.new_versions}
+        if self.old_version is not None:
+            versions[State.OLD] = {**self.consumed, self.view.id: self.old_version}
+        table = None if self.old_version is None or self._is_applied() else self._own_table()
+        return PlanReads(self.workspace, self.catalogue, self.view, plan, versions, self.changes, table)
 
     def _own_table(self) -> OwnTable | None:
         if not self._writes_itself or self.old_version is None:
@@ -235,7 +170,7 @@ class PlanRun:
             collected = frame.limit(MOST_DRIVER_ROWS + 1).toArrow()
             if collected.num_rows <= MOST_DRIVER_ROWS:
                 self.is_empty = step.ends_if_empty and not collected.num_rows
-                self.computed[step.relation] = collected
+                self._reads.computed[step.relation] = collected
                 return session.createDataFrame(collected, schema=frame.schema)
         kept = frame.persist()
         self.kept.append(kept)
@@ -340,7 +275,7 @@ class PlanRun:
         """One try, on the table as it is now."""
         table = self._own_table()
         assert table is not None
-        apply_ourselves(session, table, changes, mark, str(self.view.name), self.way)
+        apply_ourselves(session, table, changes, mark, str(self.view.name), self.way, self._reads.in_view)
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))
@@ -389,10 +324,6 @@ class PlanRun:
             self.workspace.layout.rows(self.view.location), self.old_version
         )
         return any(commit.epoch == self.epoch and commit.operation != "RESTORE" for commit in commits)
-
-
-def _no_rows(session: Any, columns: Sequence[Column]) -> Any:
-    return session.createDataFrame(arrow_schema(columns).empty_table(), schema_text(columns))
 
 
 def _drop_relations(session: Any, relations: list[str]) -> None:

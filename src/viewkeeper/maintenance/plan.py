@@ -58,23 +58,27 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class Limit:
-    """Only rows whose `column` has a value that `of_column` of `relation` has: a part of a change set, or what an
-    earlier step derived and computed. `keeps_nulls` lets rows through that have NULL there."""
+    """Only rows that have in each of `columns` a value that `relation` has in the column at the same place in
+    `of_columns`. The relation is a part of a change set, or what an earlier step derived and computed. `keeps_nulls`
+    lets rows through that have NULL where the relation has it too."""
 
-    column: str
+    columns: tuple[str, ...]
     relation: str
-    of_column: str
+    of_columns: tuple[str, ...]
     keeps_nulls: bool = False
 
     def name(self, relation: str) -> str:
         """What a relation is called under this limit: the same table may be read under several, in a self-join."""
-        of_column = "" if self.of_column == self.column else f"_{self.of_column}"
+        of_columns = "" if self.of_columns == self.columns else f"_{'_'.join(self.of_columns)}"
         nulls = "_or_null" if self.keeps_nulls else ""
-        return f"{relation}_by_{self.column}_of_{self.relation}{of_column}{nulls}"
+        return f"{relation}_by_{'_'.join(self.columns)}_of_{self.relation}{of_columns}{nulls}"
 
     def __str__(self) -> str:
         nulls = " or NULL" if self.keeps_nulls else ""
-        return f"only where {self.column} is a {self.of_column} of {self.relation}{nulls}"
+        if len(self.columns) == 1:
+            return f"only where {self.columns[0]} is a {self.of_columns[0]} of {self.relation}{nulls}"
+        of_columns = f"({', '.join(self.of_columns)}) of " if self.of_columns != self.columns else ""
+        return f"only where ({', '.join(self.columns)}) have values of {of_columns}{self.relation}{nulls}"
 
 
 @dataclass(frozen=True)

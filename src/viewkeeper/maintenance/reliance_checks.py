@@ -86,7 +86,7 @@ def _read(table: Input, state: State, limit: Limit | None = None) -> Read:
 
 
 def _limit(columns: tuple[str, ...], of_columns: tuple[str, ...], change: Read) -> Limit:
-    return Limit(columns[0], change.relation, of_columns[0])
+    return Limit(columns, change.relation, of_columns)
 
 
 def trusted(view: ViewDefinition, relies_on: Iterable[Reliance]) -> list[str]:

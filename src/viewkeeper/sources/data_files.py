@@ -1,18 +1,23 @@
 """The data files of a Delta table at a version, for Spark to read as plain Parquet.
 
 That takes a quarter of the time of a Delta scan, which runs jobs of its own to find the same files. It is right
-only where the files are the whole truth: no deletion vectors in them, no partition columns beside them, no mapped,
-padded or widened columns.
+only where nothing but deletion vectors stands between the files and the rows: no partition columns beside them, no
+mapped, padded or widened columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from viewkeeper.generated_names import FILE, POSITION
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import contains_type
@@ -25,30 +30,84 @@ PLAIN_FEATURES = {
 """Table features that do not change how a data file is read."""
 
 
-def plain_files(
-    address: str,
-    version: int,
-    columns: Sequence[Column],
-    limit: tuple[str, Sequence[Any]] | None,
-    options: dict[str, str] | None,
-) -> list[str] | None:
-    """The files that can hold rows with one of the limit's values in its column; None: let Delta read the table."""
+@dataclass(frozen=True)
+class DataFiles:
+    """The files of one version by their names, without folders."""
+
+    addresses: Mapping[str, str]
+    _table: DeltaTable
+    _bounds: Mapping[str, Mapping[str, Any]]
+
+    def holding(self, column: str, values: Sequence[Any]) -> list[str]:
+        """The names of the files that can hold rows with one of the values in a column."""
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return list(self.addresses)
+        return [
+            name
+            for name, bounds in self._bounds.items()
+            if (least := bounds.get(f"min.{column}")) is None
+            or (most := bounds.get(f"max.{column}")) is None
+            or any(least <= value <= most for value in known)
+        ]
+
+    def are_whole(self, names: Sequence[str]) -> bool:
+        """Whether no row of these files is deleted."""
+        return not any(name in self._kept for name in names)
+
+    def live(self, found: pa.Table) -> pa.Table:
+        """Of rows with their file and position, those that this version has."""
+        parts = [found.slice(0, 0)]
+        for address, rows in _by_file(found):
+            name = file_name(address)
+            if name not in self.addresses:
+                continue
+            kept = self._kept.get(name)
+            if kept is not None:
+                at = pc.min_element_wise(rows.column(POSITION), len(kept) - 1)
+                rows = rows.filter(kept.take(at))
+            parts.append(rows)
+        return pa.concat_tables(parts)
+
+    @cached_property
+    def _kept(self) -> dict[str, pa.BooleanArray]:
+        """For files with a deletion vector, which rows it leaves; the last entry stands for all behind it."""
+        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+            return {}
+        vectors = pa.table(self._table.deletion_vectors())
+        beyond = pa.array([True])
+        return {
+            file_name(file): pa.concat_arrays([kept.values, beyond])
+            for file, kept in zip(
+                vectors.column("filepath").to_pylist(), vectors.column("selection_vector"), strict=True
+            )
+        }
+
+
+def file_name(address: str) -> str:
+    """
+    >>> file_name("file:///data/shop%20x/part-1.parquet")
+    'part-1.parquet'
+    """
+    return unquote(address).rsplit("/", 1)[-1]
+
+
+def data_files(
+    address: str, version: int, columns: Sequence[Column], options: dict[str, str] | None
+) -> DataFiles | None:
+    """The files of a version; None: let Delta read the table."""
     if not names_one_file(address):
         return None
     with storage_failures(f"the Delta table at {address}"):
         table = DeltaTable(address, version=version, storage_options=options)
         if not _is_plain(table, columns):
             return None
-        actions = pa.table(table.get_add_actions(flatten=True))
-        chosen = _chosen(actions, limit)
-        uris = table.file_uris()
-        by_path = {uri.rsplit("/", 1)[-1]: uri for uri in uris}
-        if len(by_path) != len(uris):
+        addresses = {file_name(uri): uri for uri in table.file_uris()}
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        bounds = {file_name(action["path"]): action for action in actions}
+        if len(addresses) != len(actions) or bounds.keys() != addresses.keys():
             return None
-        files = [by_path[path.rsplit("/", 1)[-1]] for path in chosen]
-        if _has_vectors(table, files):
-            return None
-        return files
+        return DataFiles(addresses, table, bounds)
 
 
 def names_one_file(address: str) -> bool:
@@ -75,30 +134,7 @@ def _is_plain(table: DeltaTable, columns: Sequence[Column]) -> bool:
     )
 
 
-def _chosen(actions: pa.Table, limit: tuple[str, Sequence[Any]] | None) -> list[str]:
-    paths: list[str] = actions.column("path").to_pylist()
-    if limit is None:
-        return paths
-    name, values = limit
-    low, high = f"min.{name}", f"max.{name}"
-    if low not in actions.column_names or high not in actions.column_names or not values:
-        return paths if values else []
-    known = [value for value in values if value is not None]
-    bounds = zip(paths, actions.column(low).to_pylist(), actions.column(high).to_pylist(), strict=True)
-    return [
-        path
-        for path, least, most in bounds
-        if len(known) < len(values)
-        or least is None
-        or most is None
-        or any(least <= value <= most for value in known)
-    ]
-
-
-def _has_vectors(table: DeltaTable, files: Sequence[str]) -> bool:
-    if "deletionVectors" not in (table.protocol().reader_features or ()):
-        return False
-    marked = {
-        uri.rsplit("/", 1)[-1] for uri in pa.table(table.deletion_vectors()).column("filepath").to_pylist()
-    }
-    return any(file.rsplit("/", 1)[-1] in marked for file in files)
+def _by_file(found: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    files = found.column(FILE)
+    for address in files.unique().to_pylist():
+        yield address, found.filter(pc.equal(files, address))

@@ -14,6 +14,7 @@ from deltalake.fs import DeltaStorageHandler
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
 from viewkeeper.sources import change_feed, data_files
+from viewkeeper.sources.data_files import DataFiles
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
 from viewkeeper.sql.binding import Column
@@ -50,14 +51,8 @@ class DeltaRsLog:
         table = self._open(address)
         return self._commits(address, version + 1, table.version())
 
-    def plain_files(
-        self,
-        address: str,
-        version: int,
-        columns: Sequence[Column],
-        limit: tuple[str, Sequence[Any]] | None = None,
-    ) -> list[str] | None:
-        return data_files.plain_files(address, version, columns, limit, self._options)
+    def data_files(self, address: str, version: int, columns: Sequence[Column]) -> DataFiles | None:
+        return data_files.data_files(address, version, columns, self._options)
 
     def read_feed(
         self, address: str, consumed: int, version: int, columns: Sequence[Column]

@@ -47,9 +47,7 @@ class SparkLog:
         ]
         return sorted((c for c in commits if c.version > version), key=lambda commit: commit.version)
 
-    def plain_files(
-        self, address: str, version: int, columns: Sequence[Column], limit: object = None
-    ) -> None:
+    def data_files(self, address: str, version: int, columns: Sequence[Column]) -> None:
         return None
 
     def read_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from viewkeeper.sources.data_files import DataFiles
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import from_delta
 
@@ -92,15 +93,9 @@ class TableLog(Protocol):
         """
         ...
 
-    def plain_files(
-        self,
-        address: str,
-        version: int,
-        columns: Sequence[Column],
-        limit: tuple[str, Sequence[Any]] | None = None,
-    ) -> list[str] | None:
-        """The data files of a version that can hold rows with one of the values, where they are the whole truth;
-        None if Spark must read the table as a Delta table."""
+    def data_files(self, address: str, version: int, columns: Sequence[Column]) -> DataFiles | None:
+        """The data files of a version, if they hold its rows as they are; None if Spark must read the table as a Delta
+        table."""
         ...
 
     def read_feed(

@@ -11,6 +11,7 @@ import duckdb
 from viewkeeper.errors import QueryFailedError, UnsupportedError
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
+from viewkeeper.maintenance.check_plan import check_plan
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -167,6 +168,8 @@ def _refreshes(
         if not kinds:
             continue
         plan = plan_refresh(view, kinds, None, verified)
+        for problem in check_plan(plan):
+            raise Disagreement(case, f"the plan is wrong: {problem}", plan, before, after)
         try:
             run.run(plan, states)
         except duckdb.Error as error:

@@ -238,9 +238,10 @@ class DuckDbRun:
             return
         columns, rows = self._found(read)
         if read.limit is not None:
-            at = [column.name.lower() for column in columns].index(read.limit.column.lower())
-            wanted = self._wanted(read.limit)
-            rows = [row for row in rows if row[at] in wanted]
+            for name, of_name in zip(read.limit.columns, read.limit.of_columns, strict=True):
+                at = [column.name.lower() for column in columns].index(name.lower())
+                wanted = self._wanted(read.limit, of_name)
+                rows = [row for row in rows if row[at] in wanted]
         self._rows[read.relation] = (columns, rows)
         self._definitions[read.relation] = rows_as_sql(columns, rows)
 
@@ -252,15 +253,15 @@ class DuckDbRun:
         found = self._database.execute(f"SELECT {names} FROM {quoted(self.view.stem)}").fetchall()
         return self.view.stored, found
 
-    def _wanted(self, limit: Limit) -> set[Any]:
-        """The values that a limit lets through."""
+    def _wanted(self, limit: Limit, of_column: str) -> set[Any]:
+        """The values that a limit lets through in one of its columns."""
         nulls = {None} if limit.keeps_nulls else set()
         if limit.relation in self._rows:
             columns, rows = self._rows[limit.relation]
-            at = [column.name.lower() for column in columns].index(limit.of_column.lower())
+            at = [column.name.lower() for column in columns].index(of_column.lower())
             values = {row[at] for row in rows}
         else:
-            values = self._values(limit.relation, limit.of_column)
+            values = self._values(limit.relation, of_column)
         return (values - {None}) | nulls
 
     def _values(self, relation: str, column: str) -> set[Any]:

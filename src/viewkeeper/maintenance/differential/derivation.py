@@ -155,7 +155,7 @@ class Derivation:
         for each in scan.input.columns:
             values = limits.get((scan.alias, each.name.lower()))
             if values is not None:
-                limit = Limit(each.name, values.relation, values.column, values.or_null)
+                limit = Limit((each.name,), values.relation, (values.column,), values.or_null)
                 break
         name = plain if limit is None else limit.name(plain)
         if only_if is not None:

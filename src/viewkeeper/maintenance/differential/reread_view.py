@@ -10,7 +10,7 @@ from viewkeeper.maintenance.bag_changes import difference
 from viewkeeper.maintenance.differential.delta_rules.affected import affected_keys, affected_rows, key_items
 from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.differential.rows_view import old_rows
-from viewkeeper.maintenance.plan import Derive, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Derive, Limit, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
 from viewkeeper.sql.rendering import all_of, column, relation_named, render, select_from
@@ -50,7 +50,7 @@ def reread_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
     again = derivation.writer.project(stored_project(view, query), frame)
     new = query_relation(view.stem)
     what = "groups" if isinstance(source, Group) else "partitions"
-    old = old_rows(view)
+    old = old_rows(view, Limit(tuple(keys.values()), affected, tuple(keys), keeps_nulls=True))
     touched = state_relation(view.stem, "touched")
     same = all_of(
         exp.NullSafeEQ(this=column(shown, old.relation), expression=column(key, affected))

@@ -8,7 +8,7 @@ from viewkeeper.algebra.nodes import Project
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.bag_changes import signed_changes, touched_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
-from viewkeeper.maintenance.plan import Derive, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Derive, Limit, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
 
@@ -26,19 +26,23 @@ def rows_steps(
         union([part.select for part in parts]),
         ends=True,
     )
-    old = old_rows(view)
+    names = tuple(each.name for each in view.stored)
+    limit = Limit(names, delta, names, keeps_nulls=True)
+    alike = Read(state_relation(view.stem, "alike"), view.id, view.name, State.OLD, limit)
     touched = state_relation(view.stem, "touched")
     return (
         *derivation.steps,
         Derive(
             "find these rows in the view",
             touched,
-            touched_rows(old.relation, delta, view.stored),
-            (old,),
+            touched_rows(alike.relation, delta, view.stored),
+            (alike,),
         ),
         WriteChangeSet(signed_changes(delta, touched, view.stored), ()),
     )
 
 
-def old_rows(view: ViewDefinition) -> Read:
-    return Read(state_relation(view.stem, "old"), view.id, view.name, State.OLD)
+def old_rows(view: ViewDefinition, limit: Limit | None = None) -> Read:
+    """The view before the changes, or as far as a relation of the plan points to its rows."""
+    whole = state_relation(view.stem, "old")
+    return Read(whole if limit is None else limit.name(whole), view.id, view.name, State.OLD, limit)

@@ -24,7 +24,7 @@ from viewkeeper.maintenance.differential.derivation import Derivation, Signed, t
 from viewkeeper.maintenance.differential.extremes import ExtremeRelations, extreme_relations, stored_key
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
-from viewkeeper.maintenance.plan import Derive, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Derive, Limit, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import (
     alias,
@@ -77,13 +77,15 @@ def update_steps(
         shared=has_extremes,
         ends=has_extremes,
     )
-    old = old_rows(view)
-    extremes = extreme_relations(view, query, derivation, delta, old, arguments) if has_extremes else None
     groups = Derive(
         "add the changes up by group",
         state_relation(view.stem, "groups"),
         _added_up(delta, group, state, arguments),
+        is_shared=not has_extremes,
+        ends_if_empty=not has_extremes,
     )
+    old = old_rows(view, _limit(query, group, delta if has_extremes else groups.relation))
+    extremes = extreme_relations(view, query, derivation, delta, old, arguments) if has_extremes else None
     updated = Derive(
         "update the groups",
         state_relation(view.stem, "updated"),
@@ -96,6 +98,13 @@ def update_steps(
         updated,
         WriteChangeSet(_update_changes(view, group, updated.relation), ()),
     )
+
+
+def _limit(query: Project, group: Group, relation: str) -> Limit | None:
+    """Only groups whose keys a relation of the plan has; without keys there is one group."""
+    keys = tuple(key.name for key in group.keys)
+    stored = tuple(stored_key(query, key) for key in keys)
+    return Limit(stored, relation, keys, keeps_nulls=True) if keys else None
 
 
 def _arguments(state: GroupState) -> list[exp.Expr]:

@@ -24,7 +24,7 @@ from viewkeeper.maintenance.differential.derivation import Derivation, Signed, t
 from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, Kinds
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS
-from viewkeeper.maintenance.plan import Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Limit, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.rules.decided import DecidedByView, decided_by_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
@@ -128,14 +128,14 @@ def leaving_rows_of_view(
 ) -> list[Signed]:
     """The rows of the view that leave, each once: those that an earlier one takes along are left out. `by_count`: of a
     DISTINCT, without hidden columns, and with minus the number of their rows as their sign."""
-    old = derivation.known(old_rows(view))
     columns = view.columns if by_count else view.stored
-    sign = exp.Neg(this=column(ROWS, old.relation)) if by_count else literal(-1)
     found = []
     for at, each in enumerate(leaving):
         derivation.known(Read(each.relation, each.table.object_id, each.table.name, each.part))
+        old = derivation.known(old_rows(view, _limit(each)))
+        sign = exp.Neg(this=column(ROWS, old.relation)) if by_count else literal(-1)
         items = [column(one.name, old.relation) for one in columns]
-        select = select_from(relation_named(old.relation), [*items, alias(sign.copy(), SIGN)])
+        select = select_from(relation_named(old.relation), [*items, alias(sign, SIGN)])
         select = _joined(select, each, old.relation, "left semi")
         for earlier in leaving[:at]:
             select = _joined(select, earlier, old.relation, "left anti")
@@ -151,6 +151,20 @@ def only_leaving_steps(
         f"find what leaves: {titles(rows)}", "delta", union([each.select for each in rows]), ends=True
     )
     return (*derivation.steps, WriteChangeSet(signed_changes(delta, delta, view.stored), ()))
+
+
+def _limit(leaving: Leaving) -> Limit | None:
+    """Only rows that have the values of changed rows, in columns that are compared with nothing but a column of theirs."""
+    alias_of = leaving.reference.scan.alias
+    pairs = [
+        (item.name, item.expression.name)
+        for item in leaving.decided.columns
+        if isinstance(item.expression, exp.Column) and item.expression.table == alias_of
+    ]
+    if not pairs:
+        return None
+    own, changed = zip(*pairs, strict=True)
+    return Limit(own, leaving.relation, changed)
 
 
 def _joined(select: exp.Select, leaving: Leaving, old: str, kind: str) -> exp.Select:

@@ -117,7 +117,11 @@ def saved_tables(rules: MaintenancePlan, differential: MaintenancePlan) -> list[
     """The tables that a plan by rules reads less of."""
     known = {read.relation for _, read in _numbered_reads(rules)}
     saved = [read for _, read in _numbered_reads(differential) if read.relation not in known]
-    return list(dict.fromkeys(str(read.name) for read in saved if not read.state.is_change))
+    return list(
+        dict.fromkeys(
+            str(read.name) for read in saved if not read.state.is_change and read.name != rules.view
+        )
+    )
 
 
 def _numbered_reads(plan: MaintenancePlan) -> Iterator[tuple[int, Read]]:
@@ -141,7 +145,7 @@ def _spot_check(leaving: Leaving, kinds: Kinds) -> CheckConstraint | None:
         return None
     table = leaving.table
     removed = _read(table, State.REMOVED)
-    new = _read(table, State.NEW, Limit(key.columns[0], removed.relation, key.columns[0]))
+    new = _read(table, State.NEW, Limit(key.columns, removed.relation, key.columns))
     reads = [removed, new]
     counted: exp.Query = _counted(new.relation, key, 1)
     if kinds[table.object_id] & GAINS:
