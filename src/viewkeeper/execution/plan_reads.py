@@ -63,8 +63,8 @@ class PlanReads:
     computed: dict[str, pa.Table] = field(default_factory=dict)
     in_view: list[pa.Table] = field(default_factory=list)
     """Rows that were found in the view, with all stored columns, their file and position."""
-    _found: dict[tuple[str, str], tuple[frozenset[Any], dict[State, pa.Table]]] = field(default_factory=dict)
-    _too_many: set[tuple[str, str]] = field(default_factory=set)
+    _found: dict[tuple[str, str], _Found] = field(default_factory=dict)
+    _known_files: dict[tuple[str, int], DataFiles | None] = field(default_factory=dict)
 
     def frame(self, session: Any, read: Read) -> Any:
         if read.state.is_change:
@@ -80,21 +80,18 @@ class PlanReads:
         columns = (*self.view.columns, *self.view.hidden)
         table = self.own_table
         if table is not None and table.is_small:
-            rows = in_arrow_types(table.rows(), columns)
-            return session.createDataFrame(rows, schema=schema_text(columns))
+            return _local(session, table.rows(), columns)
         address = self.workspace.layout.rows(self.view.location)
         version = self.versions[State.OLD][self.view.id]
-        wanted = self._limiting(read.limit, columns)
-        if table is not None and wanted is not None:
-            found = self._few_rows(session, address, {State.OLD: version}, stored_schema(columns), wanted)
+        files = None if table is None else self.workspace.log.data_files(address, version, columns)
+        wanted = _most_telling(self._limiting(read.limit, columns), files)
+        if files is not None and wanted is not None:
+            found = _few_rows(session, {State.OLD: files}, stored_schema(columns), wanted)
             if found is not None:
                 self.in_view.append(found[State.OLD])
-                rows = in_arrow_types(found[State.OLD], columns)
-                return session.createDataFrame(rows, schema=schema_text(columns))
-        items = [column(each.name) for each in columns]
-        select = select_from(delta_table(address, version), items)
-        condition = None if wanted is None else wanted.condition
-        return session.sql(render(select if condition is None else select.where(condition)))
+                return _local(session, found[State.OLD], columns)
+        select = select_from(delta_table(address, version), [column(each.name) for each in columns])
+        return session.sql(render(_where(select, wanted)))
 
     # -- tables and other views
 
@@ -106,28 +103,25 @@ class PlanReads:
         asked = None if read.only_if is None else self.computed.get(read.only_if)
         if asked is not None and not asked.num_rows:
             return _no_rows(session, record.columns)
-        wanted = self._limiting(read.limit, record.columns)
-        if wanted is not None:
-            if not wanted.values:
-                return _no_rows(session, record.columns)
+        files = self._files(read.object_id, read.state)
+        wanted = _most_telling(self._limiting(read.limit, record.columns), files)
+        if wanted is not None and not wanted.values:
+            return _no_rows(session, record.columns)
+        if wanted is not None and files is not None:
             rows = self._found_rows(session, read, wanted)
             if rows is not None:
-                return session.createDataFrame(rows, schema_text(self._mentioned(record.columns)))
-        version, address = self.versions[read.state][read.object_id], self.workspace.data_address(record)
-        files = self.workspace.log.data_files(address, version, record.columns)
-        condition = None if wanted is None else wanted.condition
+                return _local(session, rows, self._mentioned(record.columns))
         if files is not None:
-            names = (
-                list(files.addresses) if wanted is None else files.holding(wanted.column, list(wanted.values))
-            )
+            names = list(files.addresses) if wanted is None else files.holding(wanted.column, wanted.values)
             if not names:
                 return _no_rows(session, record.columns)
             if files.are_whole(names):
                 addresses = [files.addresses[name] for name in names]
                 frame = session.read.schema(schema_text(record.columns)).parquet(*addresses)
+                condition = None if wanted is None else wanted.condition
                 return frame if condition is None else frame.where(condition.sql(dialect="spark"))
-        select = select_all(self.workspace.relation(record, version))
-        return session.sql(render(select if condition is None else select.where(condition)))
+        version = self.versions[read.state][read.object_id]
+        return session.sql(render(_where(select_all(self.workspace.relation(record, version)), wanted)))
 
     def _rows_between(self, session: Any, read: Read) -> Any:
         """A table before the changes without the rows that were deleted or updated: the new rows without the new."""
@@ -139,36 +133,39 @@ class PlanReads:
         """The rows with one of the values, if they are few. What other reads of the table will ask for, as far as that
         is known, is found with them."""
         asked = (read.object_id, wanted.column)
-        if asked in self._too_many:
-            return None
-        if asked not in self._found or not wanted.values <= self._found[asked][0]:
-            record = self.catalogue.object(read.object_id)
-            reads = self._reads_of(read.object_id)
-            others = [self._limiting(each.limit, record.columns) for each in reads]
-            values = frozenset(
-                value
-                for each in (wanted, *others)
-                if each is not None and each.column == wanted.column
-                for value in each.values
-            )
-            states: set[State] = {State.NEW if each.state is State.BETWEEN else each.state for each in reads}
-            versions = {state: self.versions[state][read.object_id] for state in states}
-            columns = self._mentioned(record.columns)
-            found = self._few_rows(
-                session, self.workspace.data_address(record), versions, columns, Values(wanted.column, values)
-            )
-            if found is None:
-                self._too_many.add(asked)
-                return None
-            self._found[asked] = (
-                values,
-                {state: in_arrow_types(rows, columns) for state, rows in found.items()},
-            )
-        return self._found[asked][1][read.state]
+        known = self._found.get(asked)
+        if known is None or not wanted.values <= known.values:
+            known = self._found[asked] = self._find(session, read.object_id, wanted)
+        return None if known.rows is None else known.rows[read.state]
 
-    def _reads_of(self, object_id: str) -> list[Read]:
+    def _find(self, session: Any, object_id: str, wanted: Values) -> _Found:
+        record = self.catalogue.object(object_id)
         reads = [read for step in self.plan.steps for read in step.reads]
-        return [read for read in reads if read.object_id == object_id and not read.state.is_change]
+        mine = [read for read in reads if read.object_id == object_id and not read.state.is_change]
+        values = frozenset(
+            value
+            for each in (
+                wanted,
+                *(one for read in mine for one in self._limiting(read.limit, record.columns)),
+            )
+            if each.column == wanted.column
+            for value in each.values
+        )
+        files: dict[State, DataFiles] = {}
+        for state in {State.NEW if read.state is State.BETWEEN else read.state for read in mine}:
+            found = self._files(object_id, state)
+            assert found is not None
+            files[state] = found
+        columns = self._mentioned(record.columns)
+        return _Found(values, _few_rows(session, files, columns, Values(wanted.column, values)))
+
+    def _files(self, object_id: str, state: State) -> DataFiles | None:
+        asked = (object_id, self.versions[state][object_id])
+        if asked not in self._known_files:
+            record = self.catalogue.object(object_id)
+            address = self.workspace.data_address(record)
+            self._known_files[asked] = self.workspace.log.data_files(address, asked[1], record.columns)
+        return self._known_files[asked]
 
     def _mentioned(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns whose names stand in the SQL of some step."""
@@ -182,18 +179,17 @@ class PlanReads:
             for quoted, word in _WORD.findall(step.sql)
         )
 
-    # -- by value
+    # -- limits
 
-    def _limiting(self, limit: Limit | None, columns: Sequence[Column]) -> Values | None:
-        """The values that a limit lets through in the column where that says most; None if they are not at hand."""
+    def _limiting(self, limit: Limit | None, columns: Sequence[Column]) -> list[Values]:
+        """The values that a limit lets through, for each of its columns where they are at hand."""
         if limit is None:
-            return None
-        found = [
+            return []
+        return [
             Values(name, values)
             for name, of_name in zip(limit.columns, limit.of_columns, strict=True)
             if (values := self._values(limit, name, of_name, columns)) is not None
         ]
-        return max(found, key=lambda each: len(each.values), default=None)
 
     def _values(
         self, limit: Limit, name: str, of_name: str, columns: Sequence[Column]
@@ -216,47 +212,64 @@ class PlanReads:
             read.relation: read for step in self.plan.steps for read in step.reads if read.state.is_change
         }
 
-    def _few_rows(
-        self,
-        session: Any,
-        address: str,
-        versions: Mapping[State, int],
-        columns: Sequence[Column],
-        wanted: Values,
-    ) -> dict[State, pa.Table] | None:
-        """The rows of a Delta table with one of the values at some versions, by one scan; None if that cannot be done or
-        they are too many."""
-        condition = wanted.condition
-        if condition is None or isinstance(condition, exp.Between) or not has_arrow_types(columns):
-            return None
-        files: dict[State, DataFiles] = {}
-        for state, version in versions.items():
-            known = self.workspace.log.data_files(address, version, columns)
-            if known is None:
-                return None
-            files[state] = known
-        holding = {
-            name: each.addresses[name]
-            for each in files.values()
-            for name in each.holding(wanted.column, list(wanted.values))
-        }
-        if not holding:
-            none = arrow_schema(columns).empty_table()
-            return {state: _placed(none) for state in files}
-        rows = session.read.schema(schema_text(columns)).parquet(*holding.values())
-        found = (
-            rows.where(condition.sql(dialect="spark"))
-            .selectExpr(
-                *(quote(each.name) for each in columns),
-                f"_metadata.file_path AS {FILE}",
-                f"_metadata.row_index AS {POSITION}",
-            )
-            .limit(MOST_DRIVER_ROWS + 1)
-            .toArrow()
+
+@dataclass(frozen=True)
+class _Found:
+    """The rows with one of the values, by state; None if they are too many for the driver."""
+
+    values: frozenset[Any]
+    rows: Mapping[State, pa.Table] | None
+
+
+def _most_telling(candidates: Sequence[Values], files: DataFiles | None) -> Values | None:
+    """The column whose values leave the fewest rows, as far as statistics tell."""
+    if files is None:
+        return candidates[0] if candidates else None
+    return min(candidates, key=lambda each: files.estimated_rows(each.column, each.values), default=None)
+
+
+def _few_rows(
+    session: Any, files: Mapping[State, DataFiles], columns: Sequence[Column], wanted: Values
+) -> dict[State, pa.Table] | None:
+    """The rows with one of the values, with file and position, in some states of a table by one scan; None if they are too
+    many, or cannot come to the driver."""
+    condition = wanted.condition
+    if condition is None or isinstance(condition, exp.Between) or not has_arrow_types(columns):
+        return None
+    is_text = any(isinstance(value, str) for value in wanted.values)
+    estimates = [each.estimated_rows(wanted.column, wanted.values) for each in files.values()]
+    if max(estimates) > MOST_DRIVER_ROWS and not is_text:
+        return None
+    holding = {
+        name: each.addresses[name]
+        for each in files.values()
+        for name in each.holding(wanted.column, wanted.values)
+    }
+    if not holding:
+        return {state: _placed(arrow_schema(columns).empty_table()) for state in files}
+    rows = session.read.schema(schema_text(columns)).parquet(*holding.values())
+    found = (
+        rows.where(condition.sql(dialect="spark"))
+        .selectExpr(
+            *(quote(each.name) for each in columns),
+            f"_metadata.file_path AS {FILE}",
+            f"_metadata.row_index AS {POSITION}",
         )
-        if found.num_rows > MOST_DRIVER_ROWS:
-            return None
-        return {state: each.live(found) for state, each in files.items()}
+        .limit(MOST_DRIVER_ROWS + 1)
+        .toArrow()
+    )
+    if found.num_rows > MOST_DRIVER_ROWS:
+        return None
+    return {state: each.live(found) for state, each in files.items()}
+
+
+def _where(select: exp.Select, wanted: Values | None) -> exp.Select:
+    condition = None if wanted is None else wanted.condition
+    return select if condition is None else select.where(condition)
+
+
+def _local(session: Any, rows: pa.Table, columns: Sequence[Column]) -> Any:
+    return session.createDataFrame(in_arrow_types(rows, columns), schema=schema_text(columns))
 
 
 def _placed(none: pa.Table) -> pa.Table:

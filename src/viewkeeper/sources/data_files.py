@@ -7,8 +7,11 @@ mapped, padded or widened columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -36,20 +39,32 @@ class DataFiles:
 
     addresses: Mapping[str, str]
     _table: DeltaTable
-    _bounds: Mapping[str, Mapping[str, Any]]
+    _statistics: Mapping[str, Mapping[str, Any]]
 
-    def holding(self, column: str, values: Sequence[Any]) -> list[str]:
+    def holding(self, column: str, values: Collection[Any]) -> list[str]:
         """The names of the files that can hold rows with one of the values in a column."""
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            return list(self.addresses)
-        return [
-            name
-            for name, bounds in self._bounds.items()
-            if (least := bounds.get(f"min.{column}")) is None
-            or (most := bounds.get(f"max.{column}")) is None
-            or any(least <= value <= most for value in known)
-        ]
+        return [name for name, rows in self._estimates(column, values) if rows]
+
+    def estimated_rows(self, column: str, values: Collection[Any]) -> float:
+        """About how many rows have one of the values in a column."""
+        return sum(rows for _, rows in self._estimates(column, values))
+
+    def _estimates(self, column: str, values: Collection[Any]) -> Iterator[tuple[str, float]]:
+        """By file; nothing only where there can be no such row."""
+        known = sorted(value for value in values if value is not None)
+        for name, found in self._statistics.items():
+            rows, least, most = (
+                found.get(each) for each in ("num_records", f"min.{column}", f"max.{column}")
+            )
+            nulls = found.get(f"null_count.{column}")
+            if rows is None or nulls is None or (nulls < rows and (least is None or most is None)):
+                yield name, _MANY
+                continue
+            estimate = float(nulls) if len(known) < len(values) else 0.0
+            if nulls < rows:
+                within = bisect_right(known, most) - bisect_left(known, least)
+                estimate += within * (rows - nulls) / _different(least, most, rows - nulls)
+            yield name, estimate
 
     def are_whole(self, names: Sequence[str]) -> bool:
         """Whether no row of these files is deleted."""
@@ -84,6 +99,20 @@ class DataFiles:
         }
 
 
+_MANY = 1e12
+
+
+def _different(least: Any, most: Any, rows: int) -> float:
+    """About how many different values a column of a file has; of texts that is a guess."""
+    match least, most:
+        case int(), int():
+            return min(rows, most - least + 1)
+        case date(), date():
+            return min(rows, (most - least).days + 1)
+        case _:
+            return math.sqrt(rows)
+
+
 def file_name(address: str) -> str:
     """
     >>> file_name("file:///data/shop%20x/part-1.parquet")
@@ -104,10 +133,10 @@ def data_files(
             return None
         addresses = {file_name(uri): uri for uri in table.file_uris()}
         actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        bounds = {file_name(action["path"]): action for action in actions}
-        if len(addresses) != len(actions) or bounds.keys() != addresses.keys():
+        statistics = {file_name(action["path"]): action for action in actions}
+        if len(addresses) != len(actions) or statistics.keys() != addresses.keys():
             return None
-        return DataFiles(addresses, table, bounds)
+        return DataFiles(addresses, table, statistics)
 
 
 def names_one_file(address: str) -> bool:
