@@ -35,7 +35,7 @@ from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
-from viewkeeper.sql.rendering import column
+from viewkeeper.sql.rendering import column, delta_table
 from viewkeeper.sql.types import Simple
 from viewkeeper.storage.own_commit import Mark, change, deleted_positions, open_store, overwrite, read_rows
 from viewkeeper.storage.table_files import ForeignLogError, TableFiles, live_files
@@ -45,6 +45,10 @@ OVERWRITE_ROWS = 100_000
 
 
 CHECKPOINT_INTERVAL = 20
+
+SMALL_FILE = 8 * 1024 * 1024
+MOST_SMALL_FILES = 32
+"""More files of less than `SMALL_FILE` bytes are folded into one. Measured: docs/decisions/0007-own-commit.md."""
 
 
 Place: TypeAlias = tuple[str, int]
@@ -95,6 +99,14 @@ class OwnTable:
     def is_small(self) -> bool:
         return self.files.rows <= OVERWRITE_ROWS
 
+    @property
+    def small_files(self) -> int:
+        return sum(add["size"] < SMALL_FILE for add in self.files.adds.values())
+
+    @property
+    def wants_folding(self) -> bool:
+        return self.small_files > MOST_SMALL_FILES
+
     def rows(self) -> pa.Table:
         return read_rows(self.store, self.files, arrow_schema(self.columns))
 
@@ -139,7 +151,7 @@ def apply_ourselves(
                 changes,
                 mark,
                 view,
-                lambda going: places(known, going) or find_positions(session, table, going),
+                lambda going: places(table, known, going) or find_positions(session, table, going),
             )
         table.keep_log_short()
 
@@ -170,17 +182,33 @@ def apply_by_own_commit(
     _committed(change(table.store, table.files, removed, coming, mark), view)
 
 
-def places(known: Sequence[pa.Table], going: pa.Table) -> list[Place] | None:
-    """Where these rows are, if all of them are among those whose places are known."""
+def places(table: OwnTable, known: Sequence[pa.Table], going: pa.Table) -> list[Place] | None:
+    """Where these rows are, if all of them are among those whose places are known and files have not been rewritten."""
+    names = {file_name(path) for path in table.files.adds}
     place_of: dict[Hashable, Place] = {}
     for rows in known:
         stored = frozen_rows(rows.select(going.column_names))
         where = zip(rows.column(FILE).to_pylist(), rows.column(POSITION).to_pylist(), strict=True)
         place_of.update(zip(stored, where, strict=True))
-    try:
-        return [place_of[row] for row in frozen_rows(going)]
-    except KeyError:
-        return None
+    found = [place_of.get(row) for row in frozen_rows(going)]
+    places = [place for place in found if place is not None and file_name(place[0]) in names]
+    return places if len(places) == going.num_rows else None
+
+
+def fold(session: Any, table: OwnTable, view: str, metadata: str) -> None:
+    """Rewrite the small files as one: a commit that changes no row."""
+    settings = {
+        "spark.databricks.delta.optimize.minFileSize": str(SMALL_FILE),
+        "spark.databricks.delta.commitInfo.userMetadata": metadata,
+    }
+    with spark_failures(f"the files of {view} were folded"):
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        try:
+            session.sql(f"OPTIMIZE {delta_table(table.address).sql(dialect='spark')}").collect()
+        finally:
+            for key in settings:
+                session.conf.unset(key)
 
 
 def find_positions(session: Any, table: OwnTable, going: pa.Table) -> list[Place]:

@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
 )
 from viewkeeper.execution.analysis import analyse
+from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.epochs import finish_left_epochs, renewing
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.reports import RefreshReport, ViewReport
@@ -222,7 +223,6 @@ def _load(
     sources: dict[str, int],
 ) -> RefreshReport:
     started = time.monotonic()
-    plan = plan_first_load(definition)
     with new_holder() as holder:
         claims: list[Claim] = []
 
@@ -240,6 +240,7 @@ def _load(
 
         catalogue = workspace.state.change(claim_epoch)
         claim = claims[0]
+        plan = plan_first_load(replace(definition, declared=known_keys(catalogue, definition)))
         workspace.listener(Event(Moment.PINNED, claim.epoch, str(view.name)))
         try:
             with renewing(workspace, claim):

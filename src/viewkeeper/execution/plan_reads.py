@@ -82,7 +82,7 @@ class PlanReads:
         if table is not None and table.is_small:
             return _local(session, table.rows(), columns)
         address = self.workspace.layout.rows(self.view.location)
-        version = self.versions[State.OLD][self.view.id]
+        version = self.versions[State.OLD][self.view.id] if table is None else table.files.version
         files = None if table is None else self.workspace.log.data_files(address, version, columns)
         wanted = _most_telling(self._limiting(read.limit, columns), files)
         if files is not None and wanted is not None:

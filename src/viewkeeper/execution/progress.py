@@ -16,6 +16,7 @@ class Moment(Enum):
     VIEW_STARTED = "working on"
     CHANGE_SET_STORED = "change set stored of"
     ROWS_WRITTEN = "rows written, not yet committed, of"
+    FOLDING = "folding small files of"
     VIEW_COMMITTED = "committed"
     PUBLISHING = "publishing"
     PUBLISHED = "published"

@@ -17,6 +17,7 @@ from viewkeeper.execution.apply import (
     Way,
     apply_ourselves,
     chosen_way,
+    fold,
     own_table,
     stored_schema,
 )
@@ -270,12 +271,24 @@ class PlanRun:
             self._merge(session, step, registered)
         else:
             self._commit_once(partial(self._apply_ourselves, session, changes, mark), self._is_applied)
+            self._fold(session)
 
     def _apply_ourselves(self, session: Any, changes: pa.Table, mark: Mark) -> None:
         """One try, on the table as it is now."""
         table = self._own_table()
         assert table is not None
         apply_ourselves(session, table, changes, mark, str(self.view.name), self.way, self._reads.in_view)
+
+    def _fold(self, session: Any) -> None:
+        """Every own commit leaves a small file behind, and every read opens all of them."""
+        table = self._own_table()
+        if table is None or not table.wants_folding:
+            return
+        started = time.monotonic()
+        self.workspace.listener(Event(Moment.FOLDING, self.epoch, str(self.view.name)))
+        fold(session, table, str(self.view.name), epoch_marker(self.epoch))
+        title = f"fold {table.small_files} small files of the view into one"
+        self.steps.append((title, round(time.monotonic() - started, 3)))
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         changes = delta_table(self.workspace.layout.changes(self.view.location))

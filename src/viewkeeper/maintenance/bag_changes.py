@@ -49,7 +49,7 @@ def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
     return items
 
 
-def numbered_rows(relation: str, columns: Sequence[Column]) -> str:
+def numbered_rows(relation: str, columns: Sequence[Column], ordered_by: Sequence[str] = ()) -> str:
     """Every row of a relation, its copies numbered.
 
     >>> from viewkeeper.sql.types import Simple
@@ -72,7 +72,8 @@ def numbered_rows(relation: str, columns: Sequence[Column]) -> str:
         relation_named(relation), columns, [alias(call("COUNT", exp.Star()), SIGNED_COUNT)]
     )
     copies = explode_sequence(literal(1), column(SIGNED_COUNT), COPY_NUMBER)
-    return render(select_from(counted.subquery(), stored_items(columns)).lateral(copies, append=True))
+    numbered = select_from(counted.subquery(), stored_items(columns)).lateral(copies, append=True)
+    return render(numbered.order_by(*map(column, ordered_by)) if ordered_by else numbered)
 
 
 def difference(new: str, old: str, columns: Sequence[Column]) -> str:

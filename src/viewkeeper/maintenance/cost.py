@@ -21,7 +21,8 @@ from viewkeeper.maintenance.plan import (
 
 ROWS_A_SECOND = 2_000_000
 CHANGES_A_SECOND = 100_000
-JOB_SECONDS = 0.05
+SEARCHED_ROWS_A_SECOND = 12_000_000
+JOB_SECONDS = 0.15
 ROWS_BY_VALUE = 20
 """How many rows of a table are taken to have one of the values that a limit lets through."""
 LEAD = 1.0
@@ -47,7 +48,9 @@ def predicted_seconds(plan: MaintenancePlan, sizes: Sizes) -> float:
                 jobs += step.is_shared
             case CheckConstraint() | LoadRows() | WriteChangeSet() | ApplyChangeSet():
                 jobs += 1
-    return round(jobs * JOB_SECONDS + sum(_seconds(read, sizes) for read in reads.values()), 3)
+    searched = {read.object_id for read in reads.values() if read.limit is not None}
+    searching = sum(sizes.rows.get(object_id, 0) for object_id in searched) / SEARCHED_ROWS_A_SECOND
+    return round(jobs * JOB_SECONDS + searching + sum(_seconds(read, sizes) for read in reads.values()), 3)
 
 
 def _seconds(read: Read, sizes: Sizes) -> float:

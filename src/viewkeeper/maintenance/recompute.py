@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.facts.keys import key_of
 from viewkeeper.generated_names import query_relation, state_relation
 from viewkeeper.maintenance.bag_changes import difference, merge, numbered_rows
 from viewkeeper.maintenance.plan import (
@@ -18,14 +19,21 @@ from viewkeeper.maintenance.plan import (
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_query, visible_query
 from viewkeeper.sql.rendering import select_as_stored
-from viewkeeper.sql.types import as_stored
+from viewkeeper.sql.types import Simple, as_stored
 
 
 def plan_load(view: ViewDefinition, reason: str) -> MaintenancePlan:
     """The first load of a view."""
     evaluate = _evaluate(view)
-    load = LoadRows(numbered_rows(evaluate.relation, view.stored), ())
+    load = LoadRows(numbered_rows(evaluate.relation, view.stored, _clustering(view)), ())
     return MaintenancePlan(view.name, Strategy.RECOMPUTE, reason, (evaluate, load))
+
+
+def _clustering(view: ViewDefinition) -> tuple[str, ...]:
+    """The columns of the view's key: rows with near keys shall lie together, so that few files hold what changes."""
+    key = None if isinstance(view.algebra, OutsideAlgebra) else key_of(view.algebra, view.declared)
+    ordered = {each.name for each in view.columns if isinstance(each.data_type, Simple)}
+    return () if key is None or not ordered.issuperset(key.columns) else key.columns
 
 
 def plan_recompute(view: ViewDefinition, reason: str) -> MaintenancePlan:

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from tests.support import spark_oracle
 from tests.support.duckdb_oracle import wrong_views
 from viewkeeper import Warehouse, errors
+from viewkeeper.execution import apply
 from viewkeeper.execution.reports import RefreshFailedError
 
 pytestmark = pytest.mark.spark
@@ -200,3 +201,34 @@ def test_a_lost_feed_is_an_error_that_offers_recomputation(warehouse: Warehouse)
         warehouse.refresh("weights")
     assert warehouse.sql("REFRESH MATERIALIZED VIEW weights FULL").views[0].strategy == "recompute"
     assert warehouse.verify("weights").equal
+
+
+def test_small_files_of_a_large_view_are_folded_and_rewritten_files_do_no_harm(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view that counts as large gets a file with every refresh; somebody's OPTIMIZE moves rows to other places."""
+    monkeypatch.setattr(apply, "OVERWRITE_ROWS", 0)
+    monkeypatch.setattr(apply, "MOST_SMALL_FILES", 3)
+    warehouse.run_script(SHOP)
+    catalogue = warehouse._workspace.state.read()
+    (sold,) = [view for view in catalogue.views.values() if view.name.name == "sold"]
+    address = warehouse._workspace.layout.rows(sold.location)
+    sold_before = warehouse.sql("SELECT count(*) FROM sold").collect()[0][0]
+    first_epoch = catalogue.last_epoch
+    titles: list[str] = []
+    for number in range(6):
+        warehouse.run_script(
+            f"INSERT INTO sale VALUES ({100 + number}, 1, {number + 2}, 1.0), ({200 + number}, 3, 3.00, 2.0);"
+            f"UPDATE sale SET price = price + 1 WHERE id IN (1, {99 + number})"
+        )
+        report = warehouse.refresh()
+        titles += [title for view in report.views if view.name == "sold" for title, _ in view.steps]
+        assert wrong_views(warehouse) == {}
+        assert len(DeltaTable(address).file_uris()) <= 4
+        if number == 4:
+            warehouse.spark.sql(f"OPTIMIZE delta.`{address}`").collect()
+    assert "fold 4 small files of the view into one" in titles
+    assert titles.count("apply the change set (own commit)") == 6
+    before = warehouse.sql(f"SELECT count(*) FROM sold AS OF EPOCH {first_epoch}").collect()[0][0]
+    assert before == sold_before
+    assert all(warehouse.verify(name).equal for name in VIEWS)
