@@ -111,11 +111,22 @@ class Measurement:
         }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is to be measured."""
+
+    changes: Sequence[int]
+    views: Sequence[str]
+    repeats: int
+    policy: str
+    only_newest: bool
+
+
 class Bench:
     """A warehouse of one scale with views, and tables for the other two ways beside it."""
 
-    def __init__(self, folder: Path, data: Data, views: Sequence[str], policy: str) -> None:
-        self.folder, self.data, self.views, self.batches = folder, data, views, 0
+    def __init__(self, folder: Path, data: Data, asked: Asked) -> None:
+        self.folder, self.data, self.asked, self.batches = folder, data, asked, 0
         self.warehouse = Warehouse(folder / "warehouse")
         self.spark = self.warehouse.spark
         load(self.warehouse, data)
@@ -123,16 +134,17 @@ class Bench:
         self.addresses = {t.name.name: workspace.data_address(t) for t in catalogue.tables.values()}
         for table, address in self.addresses.items():
             self.spark.read.format("delta").load(address).createOrReplaceTempView(table)
-        for view in views:
+        for view in asked.views:
             for name in with_views_below(view):
-                self.warehouse.sql(view_query(name).create(policy))
+                self.warehouse.sql(view_query(name).create(asked.policy))
             for way in (BY_HAND, RECOMPUTE):
                 self._overwrite(way, view)
 
     def change(self, lines: int) -> dict[str, int]:
         """Change about so many lines; returns the version of each base table before."""
         before, self.batches = self._versions(), self.batches + 1
-        for statement in OrderChanges.of_lines(self.data, self.batches, lines).statements():
+        changes = OrderChanges.of_lines(self.data, self.batches, lines, self.asked.only_newest)
+        for statement in changes.statements():
             self.warehouse.sql(statement)
         return before
 
@@ -206,13 +218,12 @@ def with_views_below(view: str) -> tuple[str, ...]:
     return (*VIEWS[view], view)
 
 
-def measured(
-    scale: float, changes: Sequence[int], views: Sequence[str], repeats: int, policy: str
-) -> list[Measurement]:
+def measured(scale: float, asked: Asked) -> list[Measurement]:
     """All figures of one scale. The first batch only warms up."""
+    changes, views, repeats = asked.changes, asked.views, asked.repeats
     found = {(view, lines): Measurement(scale, view, lines) for lines in changes for view in views}
     with tempfile.TemporaryDirectory(prefix="viewkeeper-bench-") as folder:
-        bench = Bench(Path(folder), generated(scale), views, policy)
+        bench = Bench(Path(folder), generated(scale), asked)
         print(f"scale {scale:g} is loaded", flush=True)
         for lines, repeat in [(changes[0], -1), *((lines, at) for lines in changes for at in range(repeats))]:
             before = bench.change(lines)
@@ -286,10 +297,18 @@ def main() -> None:
     )
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--policy", default="INCREMENTAL", help="AUTO may recompute where that is cheaper")
+    parser.add_argument(
+        "--keys",
+        choices=("scattered", "newest"),
+        default="scattered",
+        help="among which orders changes happen",
+    )
     options = parser.parse_args()
     scales = [float(scale) for scale in options.scales.split(",")]
-    asked = (options.changes, options.views, options.repeat, options.policy)
-    found = [measurement for scale in scales for measurement in measured(scale, *asked)]
+    asked = Asked(
+        options.changes, options.views, options.repeat, options.policy, only_newest=options.keys == "newest"
+    )
+    found = [measurement for scale in scales for measurement in measured(scale, asked)]
     text = markdown(found)
     if len(scales) > 1:
         text += "\n\n" + growth(found)
@@ -300,7 +319,7 @@ def main() -> None:
         "python": platform.python_version(),
     }
     RESULTS.mkdir(exist_ok=True)
-    name = f"views_scale_{'_'.join(f'{scale:g}' for scale in scales)}"
+    name = f"views_scale_{'_'.join(f'{scale:g}' for scale in scales)}_{options.keys}_{options.policy.lower()}"
     (RESULTS / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     figures = {"machine": machine, "measurements": [each.to_json() for each in found]}
     (RESULTS / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Changes of a loaded TPC-H warehouse, made from the data itself: the same statements for the same number.
 
-Orders are chosen by their place in the data, evenly scattered. New orders are copies under keys that were never
+Orders are chosen by their place in the data, evenly scattered over all of it or over the newest hundredth. New orders are copies under keys that were never
 used, with all their lines (RF1 of TPC-H); orders are deleted with all their lines (RF2). Every foreign key holds
 after a batch.
 """
@@ -36,12 +36,13 @@ class OrderChanges:
     new_orders: int = 0
     deleted_orders: int = 0
     updated_lines: int = 0
+    only_newest: bool = False
 
     @staticmethod
-    def of_lines(data: Data, number: int, lines: int) -> OrderChanges:
+    def of_lines(data: Data, number: int, lines: int, only_newest: bool = False) -> OrderChanges:
         """About so many lines: half of them updated, a quarter deleted, a quarter new."""
         orders = lines // 4 // _LINES_OF_AN_ORDER
-        return OrderChanges(data, number, orders, orders, max(1, lines // 2))
+        return OrderChanges(data, number, orders, orders, max(1, lines // 2), only_newest)
 
     def statements(self) -> list[str]:
         """One MERGE for each table that changes."""
@@ -87,11 +88,12 @@ WHEN NOT MATCHED AND new.kind = 'insert' THEN INSERT ({", ".join(columns)})
             if count > most:
                 raise ValueError(f"{count} orders to {kind}; this data has {most} for it.")
             if count:
-                step = most // count
-                within = f"{place} DIV {len(_KINDS)}"
+                among = max(most // 100, count) if self.only_newest else most
+                step = among // count
+                within = f"({place} DIV {len(_KINDS)} - {most - among})"
                 only_first = " AND l_linenumber = 1" if kind == "update" and order_key == "l_orderkey" else ""
                 cases.append(
-                    f"WHEN {place} % {len(_KINDS)} = {third} AND {within} < {step * count} "
+                    f"WHEN {place} % {len(_KINDS)} = {third} AND {within} BETWEEN 0 AND {step * count - 1} "
                     f"AND {within} % {step} = {self.number * 7919 % step}{only_first} THEN '{kind}'"
                 )
         return f"CASE {' '.join(cases)} END"

@@ -1,6 +1,6 @@
 -- Revenue of every customer: one group each.
 -- Operators: join of three tables, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT c_custkey, c_name, count(*) AS lines, sum(l_extendedprice * (1 - l_discount)) AS revenue
 FROM customer
 JOIN orders ON o_custkey = c_custkey

@@ -1,6 +1,6 @@
 -- Lines and quantity of each order priority: five groups.
 -- Operators: join, group
--- Strategy: recompute
+-- Strategy: differential
 SELECT o_orderpriority, count(*) AS lines, sum(l_quantity) AS quantity
 FROM orders
 JOIN lineitem ON l_orderkey = o_orderkey

@@ -1,6 +1,6 @@
 -- The hundred dearest lines.
 -- Operators: limit
--- Strategy: recompute
+-- Strategy: differential
 SELECT l_orderkey, l_linenumber, l_extendedprice
 FROM lineitem
 ORDER BY l_extendedprice DESC, l_orderkey, l_linenumber

@@ -1,6 +1,6 @@
 -- Orders and returns in one list of events.
 -- Operators: filter, union all
--- Strategy: recompute
+-- Strategy: differential
 SELECT o_orderkey AS orderkey, CAST(NULL AS INT) AS linenumber, o_orderdate AS day, 'ordered' AS event
 FROM orders
 UNION ALL

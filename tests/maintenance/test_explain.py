@@ -6,8 +6,11 @@ import json
 
 import pytest
 
-from tests.maintenance.helpers import TOTALS_QUERY, load_plan, refresh_plan
+from tests.maintenance.helpers import TOTALS_QUERY, definition, load_plan, refresh_plan
 from tests.support.golden import check_golden
+from viewkeeper.algebra.nodes import Project
+from viewkeeper.facts.declared import Declared
+from viewkeeper.facts.sentences import facts_in_sentences
 from viewkeeper.maintenance.build_plan import unchanged_reason
 from viewkeeper.maintenance.explain import explain_plan
 from viewkeeper.maintenance.plan import Strategy
@@ -97,3 +100,13 @@ def test_the_reasons_that_reports_use() -> None:
     assert unchanged_reason() == "nothing it reads has changed"
     assert load_plan().reason == "the view is new"
     assert refresh_plan(policy=RefreshPolicy.AUTO).reason == "orders changed"
+
+
+def test_explain_tells_which_tables_only_grow() -> None:
+    view = definition("SELECT o.id FROM orders o JOIN orders p ON o.id = p.id", shape={"id": "INT"})
+    (orders,) = view.query.inputs
+    assert isinstance(view.algebra, Project)
+    growing = {orders.object_id: Declared(is_append_only=True)}
+    sentence = "orders is append-only: its rows stay as they are"
+    assert facts_in_sentences(view.algebra, growing).count(sentence) == 1
+    assert sentence not in facts_in_sentences(view.algebra, {})

@@ -80,7 +80,7 @@ def _declared(table: TableRecord) -> Declared:
         for key in table.keys
         if key.name not in table.distrusted and not {name.lower() for name in key.columns} <= never_null
     )
-    return Declared(keys, foreign_keys, nullable_keys)
+    return Declared(keys, foreign_keys, nullable_keys, table.append_only)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:

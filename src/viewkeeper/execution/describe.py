@@ -17,7 +17,7 @@ from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
 from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
-from viewkeeper.facts.declared import Declarations
+from viewkeeper.facts.declared import Declarations, Declared
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
     ANY_KEYED_CHANGE,
@@ -25,7 +25,9 @@ from viewkeeper.maintenance.build_plan import (
     plan_first_load,
     plan_refresh,
 )
+from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.explain import explain_plan, explain_query
+from viewkeeper.maintenance.plan import State
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
 from viewkeeper.maintenance.rules.view_rules import rules_for, without_rules
@@ -215,8 +217,9 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
         raise query.problems[0]
     view = planned_definition(statement, query)
     check_policy(view, statement.query)
-    load = plan_first_load(view)
-    report = _explain(view, known_keys(catalogue, view))
+    declared = known_keys(catalogue, view)
+    load = plan_first_load(replace(view, declared=declared))
+    report = _explain(view, declared)
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -291,11 +294,7 @@ def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
     """The plan of a refresh; `declared` is what would be known of the tables if every declared key held."""
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
-    parents = keyed_inputs(view)
-    kinds = {
-        i.object_id: ANY_KEYED_CHANGE if i.object_id in parents else ANY_CHANGE for i in view.query.inputs
-    }
-    plan = plan_refresh(view, kinds)
+    plan = plan_refresh(view, _any_changes(view, declared))
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_query(view, declared)
     data: dict[str, Any] = {"view": str(view.name), "policy": view.policy.value}
@@ -305,6 +304,16 @@ def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
         data |= analysis_json(found.analysis, found.rules, found.advice)
     lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport("\n".join(lines), {**data, "refresh": plan.to_json()})
+
+
+def _any_changes(view: ViewDefinition, declared: Declarations) -> Kinds:
+    """All that can happen to what the view reads."""
+    found = {}
+    for each in view.query.inputs:
+        kinds = ANY_KEYED_CHANGE if each.object_id in keyed_inputs(view) else ANY_CHANGE
+        only_grows = declared.get(each.object_id, Declared()).is_append_only
+        found[each.object_id] = kinds & {State.ADDED, State.INSERTED} if only_grows else kinds
+    return found
 
 
 def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainReport:

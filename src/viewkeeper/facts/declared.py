@@ -36,6 +36,7 @@ class Declared:
     foreign_keys: tuple[TotalForeignKey, ...] = ()
     nullable_keys: tuple[UniqueKey, ...] = ()
     """UNIQUE over columns that may be NULL: never the same in two rows that have values in all of them."""
+    is_append_only: bool = False
 
 
 Declarations: TypeAlias = Mapping[str, Declared]

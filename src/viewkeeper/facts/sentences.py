@@ -1,5 +1,5 @@
 """What is known of a query, in sentences: what tells its rows apart, what determines what, what is never NULL, which
-joins always find a partner. All of it holds if the declared constraints do."""
+joins always find a partner, which tables only grow. All of it holds if the declared constraints do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Group, InnerJoin, Project, Scan, Window, walk
+from viewkeeper.algebra.nodes import Group, InnerJoin, Project, Scan, Window, scans, walk
 from viewkeeper.algebra.nullability import never_null_columns
 from viewkeeper.facts.declared import Declarations, Declared
 from viewkeeper.facts.foreign_keys import parent_joins
@@ -26,6 +26,7 @@ def facts_in_sentences(query: Project, declared: Declarations) -> list[str]:
             else []
         ),
         *_partners(query, declared),
+        *(f"{name} is append-only: its rows stay as they are" for name in _append_only(query, declared)),
     ]
 
 
@@ -55,3 +56,9 @@ def _partners(query: Project, declared: Declarations) -> Iterator[str]:
         if isinstance(node, InnerJoin):
             for found in parent_joins(node, declared):
                 yield f"every row of {found.child} has one of {found.parent}: foreign key {found.foreign_key.name}"
+
+
+def _append_only(query: Project, declared: Declarations) -> list[str]:
+    found = [scan.input for scan in scans(query)]
+    growing = [each for each in found if declared.get(each.object_id, Declared()).is_append_only]
+    return list(dict.fromkeys(str(each.name) for each in growing))
