@@ -6,7 +6,8 @@ import pytest
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from tests.sql.expressions import AS_WRITTEN, IN_OTHER_WORDS, ON_ONE_ROW
+from tests.sql.expressions import AS_WRITTEN, IN_OTHER_WORDS
+from tests.sql.expressions_on_one_row import ON_ONE_ROW
 from viewkeeper.sql.dialect import SparkAsWritten, transpile
 from viewkeeper.sql.functions import BUILTIN, FunctionKind, function_name
 from viewkeeper.sql.rendering import render

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.expressions import ON_ONE_ROW, ONE_ROW
+from tests.sql.expressions_on_one_row import ON_ONE_ROW, ONE_ROW
 from tests.sql.helpers import bind, table
 from tools.list_spark_functions import TARGET, builtin_functions
 from viewkeeper.sql.functions import BUILTIN, NONDETERMINISTIC
