@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 LONG = (
+    "test_broken_constraints_are_found_or_do_no_harm",
     "test_plans_give_the_bag_of_the_query",
     "test_views_equal_their_queries_after_random_changes",
 )

@@ -22,7 +22,7 @@ from viewkeeper.maintenance.plan import (
 ROWS_A_SECOND = 2_000_000
 CHANGES_A_SECOND = 100_000
 SEARCHED_ROWS_A_SECOND = 12_000_000
-JOB_SECONDS = 0.15
+JOB_SECONDS = 0.05
 ROWS_BY_VALUE = 20
 """How many rows of a table are taken to have one of the values that a limit lets through."""
 LEAD = 1.0
