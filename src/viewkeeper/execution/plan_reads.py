@@ -154,7 +154,8 @@ class PlanReads:
         files: dict[State, DataFiles] = {}
         for state in {State.NEW if read.state is State.BETWEEN else read.state for read in mine}:
             found = self._files(object_id, state)
-            assert found is not None
+            if found is None:
+                return _Found(values, None)
             files[state] = found
         columns = self._mentioned(record.columns)
         return _Found(values, _few_rows(session, files, columns, Values(wanted.column, values)))
@@ -168,16 +169,20 @@ class PlanReads:
         return self._known_files[asked]
 
     def _mentioned(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """The columns whose names stand in the SQL of some step."""
+        """The columns whose names stand in the SQL of some step, or by which rows are found or told apart."""
         return tuple(each for each in columns if each.name.lower() in self._words)
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return frozenset(
-            (quoted.replace("``", "`") or word).lower()
+        words = [
+            quoted.replace("``", "`") or word
             for step in self.plan.steps
             for quoted, word in _WORD.findall(step.sql)
-        )
+        ]
+        words += [name for found in self.changes.values() for name in found.key]
+        for step in self.plan.steps:
+            words += [name for read in step.reads if read.limit is not None for name in read.limit.columns]
+        return frozenset(word.lower() for word in words)
 
     # -- limits
 
