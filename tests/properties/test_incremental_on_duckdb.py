@@ -26,7 +26,7 @@ from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState
 from viewkeeper.testing.views import CONSTRUCTS
 
 CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000"))
-BLOCK = 125
+BLOCK = 250
 """So many cases are one test, so that processes can share them."""
 
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1996"))
