@@ -14,9 +14,8 @@ SERVERS := $(POSTGRES)
 
 # Passed on to pytest, for instance: make test ARGS="-k rename -x"
 ARGS ?=
-# Test processes side by side in check, one more than cores: tests of kills mostly wait. Each with Spark tests has a JVM of
-# its own (about 2 GB).
-WORKERS ?= 3
+# Test processes side by side in check; each with Spark tests has a JVM of its own (about 2 GB). Three are no faster on two cores.
+WORKERS ?= 2
 # Random cases for fuzz, and how long soak goes on (a number of kills or of seconds).
 CASES ?= 1000
 KILLS ?=

@@ -48,7 +48,7 @@ CHECKPOINT_INTERVAL = 20
 
 SMALL_FILE = 8 * 1024 * 1024
 MOST_SMALL_FILES = 32
-"""More files of less than `SMALL_FILE` bytes are folded into one. Measured: docs/decisions/0007-own-commit.md."""
+"""More files of less than `SMALL_FILE` bytes are folded into one; why so many: docs/decisions/0007-own-commit.md."""
 
 
 Place: TypeAlias = tuple[str, int]
@@ -151,7 +151,7 @@ def apply_ourselves(
                 changes,
                 mark,
                 view,
-                lambda going: places(table, known, going) or find_positions(session, table, going),
+                lambda going: known_places(table, known, going) or find_positions(session, table, going),
             )
         table.keep_log_short()
 
@@ -182,7 +182,7 @@ def apply_by_own_commit(
     _committed(change(table.store, table.files, removed, coming, mark), view)
 
 
-def places(table: OwnTable, known: Sequence[pa.Table], going: pa.Table) -> list[Place] | None:
+def known_places(table: OwnTable, known: Sequence[pa.Table], going: pa.Table) -> list[Place] | None:
     """Where these rows are, if all of them are among those whose places are known and files have not been rewritten."""
     names = {file_name(path) for path in table.files.adds}
     place_of: dict[Hashable, Place] = {}

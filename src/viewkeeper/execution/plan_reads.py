@@ -35,7 +35,7 @@ _WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 @dataclass(frozen=True)
-class Values:
+class Wanted:
     """The values that matter in a column, NULL among them if rows with NULL do."""
 
     column: str
@@ -129,7 +129,7 @@ class PlanReads:
         rows = self._input_rows(session, replace(read, state=State.NEW))
         return rows.join(changes.frame(session, State.ADDED), list(changes.key), "left_anti")
 
-    def _found_rows(self, session: Any, read: Read, wanted: Values) -> pa.Table | None:
+    def _found_rows(self, session: Any, read: Read, wanted: Wanted) -> pa.Table | None:
         """The rows with one of the values, if they are few. What other reads of the table will ask for, as far as that
         is known, is found with them."""
         asked = (read.object_id, wanted.column)
@@ -138,7 +138,7 @@ class PlanReads:
             known = self._found[asked] = self._find(session, read.object_id, wanted)
         return None if known.rows is None else known.rows[read.state]
 
-    def _find(self, session: Any, object_id: str, wanted: Values) -> _Found:
+    def _find(self, session: Any, object_id: str, wanted: Wanted) -> _Found:
         record = self.catalogue.object(object_id)
         reads = [read for step in self.plan.steps for read in step.reads]
         mine = [read for read in reads if read.object_id == object_id and not read.state.is_change]
@@ -158,7 +158,7 @@ class PlanReads:
                 return _Found(values, None)
             files[state] = found
         columns = self._mentioned(record.columns)
-        return _Found(values, _few_rows(session, files, columns, Values(wanted.column, values)))
+        return _Found(values, _few_rows(session, files, columns, Wanted(wanted.column, values)))
 
     def _files(self, object_id: str, state: State) -> DataFiles | None:
         asked = (object_id, self.versions[state][object_id])
@@ -186,12 +186,12 @@ class PlanReads:
 
     # -- limits
 
-    def _limiting(self, limit: Limit | None, columns: Sequence[Column]) -> list[Values]:
+    def _limiting(self, limit: Limit | None, columns: Sequence[Column]) -> list[Wanted]:
         """The values that a limit lets through, for each of its columns where they are at hand."""
         if limit is None:
             return []
         return [
-            Values(name, values)
+            Wanted(name, values)
             for name, of_name in zip(limit.columns, limit.of_columns, strict=True)
             if (values := self._values(limit, name, of_name, columns)) is not None
         ]
@@ -226,7 +226,7 @@ class _Found:
     rows: Mapping[State, pa.Table] | None
 
 
-def _most_telling(candidates: Sequence[Values], files: DataFiles | None) -> Values | None:
+def _most_telling(candidates: Sequence[Wanted], files: DataFiles | None) -> Wanted | None:
     """The column whose values leave the fewest rows, as far as statistics tell."""
     if files is None:
         return candidates[0] if candidates else None
@@ -234,7 +234,7 @@ def _most_telling(candidates: Sequence[Values], files: DataFiles | None) -> Valu
 
 
 def _few_rows(
-    session: Any, files: Mapping[State, DataFiles], columns: Sequence[Column], wanted: Values
+    session: Any, files: Mapping[State, DataFiles], columns: Sequence[Column], wanted: Wanted
 ) -> dict[State, pa.Table] | None:
     """The rows with one of the values, with file and position, in some states of a table by one scan; None if they are too
     many, or cannot come to the driver."""
@@ -268,7 +268,7 @@ def _few_rows(
     return {state: each.live(found) for state, each in files.items()}
 
 
-def _where(select: exp.Select, wanted: Values | None) -> exp.Select:
+def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:
     condition = None if wanted is None else wanted.condition
     return select if condition is None else select.where(condition)
 

@@ -286,8 +286,11 @@ class PlanRun:
             return
         started = time.monotonic()
         self.workspace.listener(Event(Moment.FOLDING, self.epoch, str(self.view.name)))
-        fold(session, table, str(self.view.name), epoch_marker(self.epoch))
         title = f"fold {table.small_files} small files of the view into one"
+        try:
+            fold(session, table, str(self.view.name), epoch_marker(self.epoch))
+        except ConcurrencyProblem:  # the rows are committed; the next refresh will fold
+            title += " (given up: somebody else committed)"
         self.steps.append((title, round(time.monotonic() - started, 3)))
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
