@@ -14,7 +14,7 @@ import pytest
 from sqlglot import exp
 
 from tests.properties.regressions import REGRESSIONS
-from viewkeeper.maintenance.differential import extremes, limits, top_view
+from viewkeeper.maintenance.differential import extremes, limits, top_view, updated_view
 from viewkeeper.maintenance.differential.delta_rules import (
     affected,
     derived,
@@ -29,7 +29,7 @@ from viewkeeper.maintenance.differential.delta_rules import (
     window,
 )
 from viewkeeper.maintenance.differential.derivation import Change, Derivation, Signed
-from viewkeeper.maintenance.plan import State
+from viewkeeper.maintenance.plan import State, Strategy
 from viewkeeper.sql.rendering import literal
 from viewkeeper.testing import case_of, check_case, random_case
 
@@ -79,13 +79,18 @@ def _old_extreme(self: extremes.ExtremeRelations, extreme: Any, old: exp.Expr) -
     return found.args["false"]  # type: ignore[no-any-return]
 
 
+def _no_rows(*given: Any) -> Any:
+    frame = _AFFECTED_ROWS(*given)
+    return replace(frame, select=frame.select.where(exp.false()))
+
+
 def _left_only(derivation: Derivation, query: Any) -> list[Signed]:
     return derivation.signed(query.left)
 
 
 _SCAN, _ROWS, _LOST = scan.changes, Derivation.rows, top_view._lost
 _ACROSS, _NEW_VALUE = limits.across, extremes.ExtremeRelations.new_value
-_KEY_LIMITS = affected.key_limits
+_KEY_LIMITS, _AFFECTED_ROWS = affected.key_limits, affected.affected_rows
 
 MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
     "scan: no losses": ({"where"}, [(scan, "changes", _without_losses)]),
@@ -144,6 +149,20 @@ def test_extremes_that_are_never_read_again_are_noticed(monkeypatch: pytest.Monk
     with duckdb.connect(config={"threads": 1}) as database:
         check_case(database, case)
         monkeypatch.setattr(extremes.ExtremeRelations, "new_value", _old_extreme)
+        with pytest.raises(AssertionError, match="the view is not what its query gives"):
+            check_case(database, case)
+
+
+def test_groups_that_having_leaves_out_are_not_taken_for_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT k, sum(v) AS total FROM t GROUP BY k HAVING count(*) > 1",
+        [{"t": [(1, 1), (2, 1), (2, 2)]}, {"t": [(1, 1), (1, 5), (1, 6), (2, 2)]}],
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        (refresh,) = check_case(database, case).refreshes
+        assert refresh.strategy is Strategy.DIFFERENTIAL
+        monkeypatch.setattr(updated_view, "affected_rows", _no_rows)
         with pytest.raises(AssertionError, match="the view is not what its query gives"):
             check_case(database, case)
 

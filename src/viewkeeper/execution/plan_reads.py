@@ -22,6 +22,7 @@ from viewkeeper.generated_names import FILE, POSITION
 from viewkeeper.maintenance.plan import Limit, MaintenancePlan, Read, State
 from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
 from viewkeeper.sources.data_files import DataFiles
+from viewkeeper.sources.small_files import are_small, no_rows_with_places, rows_with
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import column, delta_table, render, select_all, select_from
@@ -238,23 +239,43 @@ def _few_rows(
 ) -> dict[State, pa.Table] | None:
     """The rows with one of the values, with file and position, in some states of a table by one scan; None if they are too
     many, or cannot come to the driver."""
-    condition = wanted.condition
-    if condition is None or isinstance(condition, exp.Between) or not has_arrow_types(columns):
+    if not has_arrow_types(columns):
         return None
-    is_text = any(isinstance(value, str) for value in wanted.values)
-    estimates = [each.estimated_rows(wanted.column, wanted.values) for each in files.values()]
-    if max(estimates) > MOST_DRIVER_ROWS and not is_text:
-        return None
-    holding = {
-        name: each.addresses[name]
+    sizes = {
+        each.addresses[name]: each.sizes[name]
         for each in files.values()
         for name in each.holding(wanted.column, wanted.values)
     }
-    if not holding:
-        return {state: _placed(arrow_schema(columns).empty_table()) for state in files}
-    rows = session.read.schema(schema_text(columns)).parquet(*holding.values())
-    found = (
-        rows.where(condition.sql(dialect="spark"))
+    if not sizes:
+        found = no_rows_with_places(columns)
+    elif (
+        not are_small(sizes.values())
+        or (found := rows_with(wanted.values, wanted.column, columns, sizes)) is None
+    ):
+        condition = wanted.condition
+        if condition is None or isinstance(condition, exp.Between) or not _may_be_few(files, wanted):
+            return None
+        found = _scanned(session, columns, condition, list(sizes))
+    if found.num_rows > MOST_DRIVER_ROWS:
+        return None
+    return {state: each.live(found) for state, each in files.items()}
+
+
+def _may_be_few(files: Mapping[State, DataFiles], wanted: Wanted) -> bool:
+    """As far as statistics tell; they tell little of texts."""
+    is_text = any(isinstance(value, str) for value in wanted.values)
+    estimates = [each.estimated_rows(wanted.column, wanted.values) for each in files.values()]
+    return is_text or max(estimates) <= MOST_DRIVER_ROWS
+
+
+def _scanned(
+    session: Any, columns: Sequence[Column], condition: exp.Expr, addresses: Sequence[str]
+) -> pa.Table:
+    """The rows of some files for which a condition holds, with file and position, but few more than may come to the driver."""
+    return (
+        session.read.schema(schema_text(columns))
+        .parquet(*addresses)
+        .where(condition.sql(dialect="spark"))
         .selectExpr(
             *(quote(each.name) for each in columns),
             f"_metadata.file_path AS {FILE}",
@@ -263,9 +284,6 @@ def _few_rows(
         .limit(MOST_DRIVER_ROWS + 1)
         .toArrow()
     )
-    if found.num_rows > MOST_DRIVER_ROWS:
-        return None
-    return {state: each.live(found) for state, each in files.items()}
 
 
 def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:
@@ -275,13 +293,6 @@ def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:
 
 def _local(session: Any, rows: pa.Table, columns: Sequence[Column]) -> Any:
     return session.createDataFrame(in_arrow_types(rows, columns), schema=schema_text(columns))
-
-
-def _placed(none: pa.Table) -> pa.Table:
-    """No rows, with the columns for their places."""
-    return none.append_column(FILE, pa.array([], pa.string())).append_column(
-        POSITION, pa.array([], pa.int64())
-    )
 
 
 def _no_rows(session: Any, columns: Sequence[Column]) -> Any:

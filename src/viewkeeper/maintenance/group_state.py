@@ -42,9 +42,11 @@ class Summed:
 
 @dataclass(frozen=True)
 class Average:
-    """A column of the group that is not needed for itself: a sum divided by a count."""
+    """A sum divided by a count. It is stored although it follows from these, for Spark tells its type, and rounds to that
+    before it goes on computing with it."""
 
     name: str
+    argument: exp.Expr
     sum: str
     count: str
 
@@ -98,7 +100,7 @@ def state_of(group: Group) -> GroupState | str:
     for item, (function, argument) in calls:
         if function == "avg" and argument is not None:
             summed = sum_of(argument)
-            averages.append(Average(item.name, summed.name, summed.count))
+            averages.append(Average(item.name, argument, summed.name, summed.count))
         elif function in ("min", "max") and argument is not None and group.keys:
             extremes.append(Extreme(item.name, argument, function == "min"))
         elif function not in ("count", "sum"):
@@ -150,6 +152,7 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
         argument = exp.Star() if counted.argument is None else counted.argument.copy()
         kept.append(Item(counted.name, exp.Count(this=argument)))
     kept += [Item(summed.name, exp.Sum(this=summed.argument.copy())) for summed in state.sums]
+    kept += [Item(each.name, exp.Avg(this=each.argument.copy())) for each in state.averages]
     kept += [Item(each.name, aggregate_of(each)) for each in state.extremes]
     return keys + tuple(item for item in kept if item.name not in shown)
 
@@ -160,11 +163,14 @@ def aggregate_of(extreme: Extreme) -> exp.Expr:
 
 
 def _kept_state(query: Project) -> GroupState | None:
-    """The state of its groups, if they can be updated; groups that come and go by HAVING cannot."""
-    if not isinstance(query.source, Group) or query.having is not None:
+    """The state of its groups, if they can be updated. A group that HAVING leaves out has none: of one group that is all
+    there is, and it would have to be read again as often as it changes, as would one that lost its minimum."""
+    if not isinstance(query.source, Group):
         return None
     state = state_of(query.source)
-    return None if isinstance(state, str) else state
+    if isinstance(state, str) or (query.having is not None and (state.extremes or not query.source.keys)):
+        return None
+    return state
 
 
 def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:

@@ -40,10 +40,11 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def as_type(value: exp.Expr, data_type: DataType) -> exp.Expr:
-    """A value of exactly this type, as a view stores it; unchanged while the type is unknown."""
-    if data_type == UNKNOWN:
+    """A value of exactly this type, as a view stores it; unchanged while the type is unknown, or where it is cast already."""
+    wanted = exp.Var(this=str(as_stored(data_type)))
+    if data_type == UNKNOWN or (isinstance(value, exp.Cast) and value.to == wanted):
         return value
-    return exp.Cast(this=value, to=exp.Var(this=str(as_stored(data_type))))
+    return exp.Cast(this=value, to=wanted)
 
 
 def all_of(conditions: Iterable[exp.Expr]) -> exp.Expr:

@@ -1,6 +1,7 @@
 """The change of a view of groups whose counts and exact sums are updated: old value plus what came minus what went.
 
-Minima and maxima are updated too; only groups that lost what they showed are read again (`extremes`).
+Minima and maxima are updated too; only groups that lost what they showed are read again (`extremes`). So are groups
+that the view does not show because of HAVING: what they were is not known.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from viewkeeper.generated_names import (
     SIGN,
     state_relation,
 )
+from viewkeeper.maintenance.differential.delta_rules.affected import affected_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.differential.extremes import ExtremeRelations, extreme_relations, stored_key
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
-from viewkeeper.maintenance.plan import Derive, Limit, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Derive, Limit, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.maintenance.whole_query import stored_project
 from viewkeeper.sql.rendering import (
     alias,
     all_of,
@@ -36,13 +39,15 @@ from viewkeeper.sql.rendering import (
     relation_named,
     render,
     select_from,
+    union_all,
     values_relation,
 )
-from viewkeeper.sql.types import DataType, Simple
+from viewkeeper.sql.types import UNKNOWN, DataType, Simple
 
 _ARGUMENT = "_vk_argument_"
 _OLD, _NEW = "_vk_old_", "_vk_new_"
 _PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
+_HAVING = f"{HIDDEN_PREFIX}having"
 _WIDE = Simple("DECIMAL(38,0)")
 
 
@@ -77,26 +82,56 @@ def update_steps(
         shared=has_extremes,
         ends=has_extremes,
     )
-    groups = Derive(
-        "add the changes up by group",
-        state_relation(view.stem, "groups"),
-        _added_up(delta, group, state, arguments),
-        is_shared=not has_extremes,
-        ends_if_empty=not has_extremes,
-    )
-    old = old_rows(view, _limit(query, group, delta if has_extremes else groups.relation))
-    extremes = extreme_relations(view, query, derivation, delta, old, arguments) if has_extremes else None
+    by_group = "add the changes up by group", "groups", _added_up(delta, group, state, arguments)
+    extremes = None
+    if has_extremes:
+        old = old_rows(view, _limit(query, group, delta))
+        extremes = extreme_relations(view, query, derivation, delta, old, arguments)
+        groups = derivation.derive(*by_group, shared=False)
+    else:
+        groups = derivation.derive(*by_group, ends=True)
+        old = old_rows(view, _limit(query, group, groups))
+    again = None if query.having is None else _left_out(view, query, derivation, groups, old)
     updated = Derive(
         "update the groups",
         state_relation(view.stem, "updated"),
-        _updated(view, query, group, state, groups.relation, old.relation, extremes),
+        _updated(view, query, group, state, groups, old.relation, extremes),
         (old,),
     )
     return (
         *derivation.steps,
-        groups,
         updated,
-        WriteChangeSet(_update_changes(view, group, updated.relation), ()),
+        WriteChangeSet(_update_changes(view, group, updated.relation, again), ()),
+    )
+
+
+def _left_out(view: ViewDefinition, query: Project, derivation: Derivation, groups: str, old: Read) -> str:
+    """The relation of the affected groups that HAVING left out of the view and lets in now."""
+    group = query.source
+    assert isinstance(group, Group)
+    derivation.known(old)
+    left_out = derivation.derive(
+        "find the groups that the view does not show",
+        "left_out",
+        select_from(relation_named(groups), [column(key.name, groups) for key in group.keys]).join(
+            relation_named(old.relation),
+            on=_same_group(query, group, groups, old.relation),
+            join_type="left anti",
+        ),
+    )
+    frame = affected_rows(derivation, group, State.NEW, left_out)
+    return derivation.derive(
+        "read these groups again",
+        "again",
+        derivation.writer.project(stored_project(view, query), frame),
+        shared=False,
+    )
+
+
+def _same_group(query: Project, group: Group, groups: str, old: str) -> exp.Expr:
+    return all_of(
+        exp.NullSafeEQ(this=column(stored_key(query, key.name), old), expression=column(key.name, groups))
+        for key in group.keys
     )
 
 
@@ -119,7 +154,7 @@ def _arguments(state: GroupState) -> list[exp.Expr]:
     return found
 
 
-def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, exp.Expr]) -> str:
+def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, exp.Expr]) -> exp.Select:
     name_of = {argument: name for name, argument in arguments.items()}
     keys: list[exp.Expr] = [column(key.name) for key in group.keys]
     items = list(keys)
@@ -138,7 +173,7 @@ def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, 
             value = exp.If(this=chosen, true=column(name_of[summed.argument]), false=exp.Null())
             items.append(alias(call("SUM", value), f"{name}{summed.name}"))
     select = select_from(relation_named(delta), items)
-    return render(select.group_by(*(key.copy() for key in keys)) if keys else select)
+    return select.group_by(*(key.copy() for key in keys)) if keys else select
 
 
 def _updated(
@@ -162,22 +197,21 @@ def _updated(
     for extreme in state.extremes:
         assert extremes is not None
         kept[extreme.name] = extremes.new_value(extreme, column(extreme.name, old))
-    same = all_of(
-        exp.NullSafeEQ(this=column(stored_key(query, key.name), old), expression=column(key.name, groups))
-        for key in group.keys
-    )
     before_and_after = [
         *(alias(value, f"{_NEW}{name}") for name, value in kept.items()),
         *(alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored),
     ]
     inner = select_from(relation_named(groups), before_and_after).join(
-        relation_named(old), on=same, join_type="left"
+        relation_named(old),
+        on=_same_group(query, group, groups, old),
+        join_type="left" if query.having is None else "inner",
     )
     if extremes is not None:
         inner = extremes.joined(inner, groups, group)
     new: dict[str, exp.Expr] = {name: column(f"{_NEW}{name}") for name in kept}
     for average in state.averages:
-        new[average.name] = _average(new[average.sum], new[average.count], types[average.sum])
+        value = _average(new[average.sum], new[average.count], types[average.sum])
+        new[average.name] = as_type(value, types.get(average.name, UNKNOWN))
 
     def over_new(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name in new:
@@ -190,6 +224,8 @@ def _updated(
         for each in view.stored
     ]
     items += [column(f"{_OLD}{each.name}") for each in view.stored]
+    if query.having is not None:
+        items.append(alias(query.having.transform(over_new), _HAVING))
     return render(select_from(as_relation(inner, f"{HIDDEN_PREFIX}groups"), items))
 
 
@@ -215,8 +251,8 @@ def _average(total: exp.Expr, count: exp.Expr, sum_type: DataType) -> exp.Expr:
     return exp.If(this=some, true=exp.Div(this=dividend, expression=divisor), false=exp.Null())
 
 
-def _update_changes(view: ViewDefinition, group: Group, updated: str) -> str:
-    """The old row of a group goes and the new one comes, unless they are the same."""
+def _update_changes(view: ViewDefinition, group: Group, updated: str, again: str | None) -> str:
+    """The old row of a group goes and the new one comes, unless they are the same; `again` are rows that only come."""
     is_deletion = exp.EQ(this=column(CHANGE_KIND), expression=literal(DELETED))
     items: list[exp.Expr] = [
         alias(exp.If(this=is_deletion.copy(), true=column(f"{_OLD}{c.name}"), false=column(c.name)), c.name)
@@ -226,10 +262,18 @@ def _update_changes(view: ViewDefinition, group: Group, updated: str) -> str:
     same = [exp.NullSafeEQ(this=column(f"{_OLD}{c.name}"), expression=column(c.name)) for c in view.stored]
     was_there = exp.Not(this=exp.Is(this=column(f"{_OLD}{ROWS}"), expression=exp.Null()))
     stays: exp.Expr = exp.GT(this=column(ROWS), expression=literal(0)) if group.keys else exp.true()
+    if again is not None:
+        stays = exp.and_(stays, call("COALESCE", column(_HAVING), exp.false()))
     kinds = values_relation("kinds", CHANGE_KIND, [DELETED, INSERTED])
-    select = select_from(relation_named(updated), items).join(kinds, join_type="cross")
-    return render(
-        select.where(
+    changes = (
+        select_from(relation_named(updated), items)
+        .join(kinds, join_type="cross")
+        .where(
             exp.If(this=is_deletion.copy(), true=was_there, false=stays), exp.not_(exp.paren(exp.and_(*same)))
         )
     )
+    if again is None:
+        return render(changes)
+    coming = [column(each.name) for each in view.stored]
+    kind = [alias(literal(1), COPY_NUMBER), alias(literal(INSERTED), CHANGE_KIND)]
+    return render(union_all(changes, select_from(relation_named(again), [*coming, *kind])))
