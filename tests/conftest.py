@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,14 @@ import pytest
 from tests.support.processes import FilesTogether
 from viewkeeper import Warehouse
 from viewkeeper.execution.spark_session import embedded_session
+
+# Every JVM of the tests lives for minutes: compiling less, and collecting garbage in one thread, takes a fifth of the
+# processor time off (367 to 297 s for the change feeds and the examples).
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400"
+    " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000",
+)
 
 
 @pytest.fixture(scope="session")
