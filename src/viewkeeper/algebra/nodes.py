@@ -219,7 +219,7 @@ def inner_join(sources: Sequence[Relation], conditions: Sequence[exp.Expr]) -> R
 
 
 def sql_of(expression: exp.Expr) -> str:
-    return render(expression, pretty=False)
+    return render(expression.copy(), pretty=False)
 
 
 def _all(conditions: tuple[exp.Expr, ...]) -> str:

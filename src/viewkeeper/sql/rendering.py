@@ -14,12 +14,12 @@ from viewkeeper.sql.types import UNKNOWN, DataType, as_stored
 
 
 def render(tree: exp.Expr, pretty: bool = True) -> str:
-    """A tree as SQL, its calls as they were written.
+    """A tree as SQL, its calls as they were written. That may change the tree: give a copy of one that is needed again.
 
     >>> render(call("NVL", column("a"), literal(0)), pretty=False)
     'NVL(`a`, 0)'
     """
-    return tree.sql(dialect=SparkAsWritten, pretty=pretty)
+    return tree.sql(dialect=SparkAsWritten, pretty=pretty, copy=False)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

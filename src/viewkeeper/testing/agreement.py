@@ -162,12 +162,16 @@ def _refreshes(
     _compare(run, oracle, case, load, first, first)
     done: list[Refresh] = []
     verified: frozenset[Reliance] = frozenset()
+    plans: dict[tuple[object, ...], MaintenancePlan] = {}
     for before, after in steps:
         states = _states(view.query, case, before, after)
         kinds = {name: state.kinds for name, state in states.items() if state.kinds}
         if not kinds:
             continue
-        plan = plan_refresh(view, kinds, None, verified)
+        asked = (frozenset(kinds.items()), verified)
+        if asked not in plans:
+            plans[asked] = plan_refresh(view, kinds, None, verified)
+        plan = plans[asked]
         for problem in check_plan(plan):
             raise Disagreement(case, f"the plan is wrong: {problem}", plan, before, after)
         try:
