@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.crash.killing import CHAIN, change_base, contents, make_warehouse, truth
+from tests.support.small_disk import small_disk
 from tests.support.spark_servers import connect_server
 from viewkeeper import RefreshFailedError, Warehouse, errors
 from viewkeeper.execution.jars import find_jars
@@ -77,23 +77,16 @@ def test_a_damaged_data_file(path: Path, spark: Any, damage: str) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small", "2m") as folder:
+        yield folder
 
 
-def test_a_full_disk(small_disk: Path, spark: Any) -> None:
-    warehouse = make_warehouse(small_disk / "warehouse", spark, CHAIN)
+def test_a_full_disk(disk: Path, spark: Any) -> None:
+    warehouse = make_warehouse(disk / "warehouse", spark, CHAIN)
     old = contents(warehouse)
     change_base(warehouse, 2)
-    ballast = small_disk / "ballast"
+    ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
             while True:

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.storage.examples import entry, one_of_everything
+from tests.support.small_disk import small_disk
 from viewkeeper.errors import CorruptWarehouseError, NotAWarehouseError, StorageError
 from viewkeeper.storage import warehouse_state
 from viewkeeper.storage.catalogue import Catalogue
@@ -276,14 +277,8 @@ def test_no_permission_to_archive(open_folder: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 512 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
-        pytest.skip("a full disk needs the right to mount a small one (root)")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", "512k") as folder:
+        yield folder
 
 
 def fill(disk: Path, but: int) -> None:

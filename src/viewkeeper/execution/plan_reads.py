@@ -246,12 +246,10 @@ def _few_rows(
         for each in files.values()
         for name in each.holding(wanted.column, wanted.values)
     }
-    if not sizes:
-        found = no_rows_with_places(columns)
-    elif (
-        not are_small(sizes.values())
-        or (found := rows_with(wanted.values, wanted.column, columns, sizes)) is None
-    ):
+    found = no_rows_with_places(columns) if not sizes else None
+    if sizes and are_small(sizes.values()):
+        found = rows_with(wanted.values, wanted.column, columns, sizes)
+    if found is None:
         condition = wanted.condition
         if condition is None or isinstance(condition, exp.Between) or not _may_be_few(files, wanted):
             return None

@@ -163,8 +163,8 @@ def aggregate_of(extreme: Extreme) -> exp.Expr:
 
 
 def _kept_state(query: Project) -> GroupState | None:
-    """The state of its groups, if they can be updated. A group that HAVING leaves out has none: of one group that is all
-    there is, and it would have to be read again as often as it changes, as would one that lost its minimum."""
+    """The state of its groups, if they can be updated. With HAVING only the groups shown have a state: that is no use where
+    there is but one group, and not built for minima and maxima."""
     if not isinstance(query.source, Group):
         return None
     state = state_of(query.source)

@@ -1,4 +1,4 @@
-"""Rows of small data files, read here: that takes milliseconds, a Spark job tens of them."""
+"""Rows of small data files, read in this process instead of by a Spark job."""
 
 from __future__ import annotations
 

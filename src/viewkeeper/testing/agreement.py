@@ -171,9 +171,9 @@ def _refreshes(
         asked = (frozenset(kinds.items()), verified)
         if asked not in plans:
             plans[asked] = plan_refresh(view, kinds, None, verified)
+            for problem in check_plan(plans[asked]):
+                raise Disagreement(case, f"the plan is wrong: {problem}", plans[asked], before, after)
         plan = plans[asked]
-        for problem in check_plan(plan):
-            raise Disagreement(case, f"the plan is wrong: {problem}", plan, before, after)
         try:
             run.run(plan, states)
         except duckdb.Error as error:
