@@ -1,7 +1,8 @@
 """Ways to apply a change set, side by side: `python -m benchmarks.apply`.
 
-Half of the changed rows are updates, a quarter deletions, a quarter insertions; keys are the newest 1 % or
-scattered over the whole view. Times are medians of warm runs; ratios are to writing the whole view anew.
+Half of the changed rows are updates, a quarter deletions, a quarter insertions; keys are the newest 1 % or scattered over
+the whole view, which joins three tables. Times are medians of warm runs with the least and the greatest; ratios are to
+evaluating the join again and writing the whole view.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.measuring import seconds_of
+from benchmarks.measuring import seconds_of, spread
 from viewkeeper.execution.apply import (
+    OVERWRITE_ROWS,
     apply_by_overwriting,
     apply_by_own_commit,
     find_positions,
@@ -40,16 +42,28 @@ COLUMNS = tuple(
     for name, text in {"id": "BIGINT", "part": "INT", "price": "DECIMAL(12,2)", "note": "STRING"}.items()
 )
 WITH_KIND = (*stored_schema(COLUMNS), Column(CHANGE_KIND, Simple("STRING")))
+TABLES = {
+    "line": "SELECT id, id DIV 4 AS head, CAST(id % 9973 AS DECIMAL(12,2)) AS price, concat('note of row ', id) AS note "
+    "FROM range({rows})",
+    "head": "SELECT id AS head, id % 1000 AS part FROM range({rows} DIV 4 + 1)",
+    "part": "SELECT id AS part, CAST(id AS INT) AS number FROM range(1000)",
+}
 SELECT = (
-    "SELECT id, CAST(id % 1000 AS INT) AS part, CAST(id % 9973 AS DECIMAL(12,2)) AS price, "
-    "concat('note of row ', id) AS note, 1 AS _vk_copy FROM range({rows})"
+    "SELECT line.id, part.number AS part, line.price, line.note, 1 AS _vk_copy "
+    "FROM line JOIN head ON head.head = line.head JOIN part ON part.part = head.part"
 )
 _NUMBERS = count(1)
 PROPERTIES = "'delta.enableDeletionVectors' = 'true'"
 
 
 def row(key: int, shift: int = 0) -> tuple[Any, ...]:
-    return (key, key % 1000, Decimal(key % 9973 + shift).quantize(Decimal("0.01")), f"note of row {key}", 1)
+    return (
+        key,
+        key // 4 % 1000,
+        Decimal(key % 9973 + shift).quantize(Decimal("0.01")),
+        f"note of row {key}",
+        1,
+    )
 
 
 def change_set(rows: int, count: int, newest: bool) -> pa.Table:
@@ -75,8 +89,13 @@ def change_set(rows: int, count: int, newest: bool) -> pa.Table:
 
 
 def make_view(spark: Any, address: str, rows: int) -> None:
+    """The view in the order of its key, as Viewkeeper loads it, and the tables that it joins."""
+    for name, query in TABLES.items():
+        path = f"{address}_{name}"
+        spark.sql(query.format(rows=rows)).write.format("delta").save(path)
+        spark.read.format("delta").load(path).createOrReplaceTempView(name)
     spark.sql(
-        f"CREATE OR REPLACE TABLE delta.`{address}` USING delta TBLPROPERTIES ({PROPERTIES}) AS {SELECT.format(rows=rows)}"
+        f"CREATE OR REPLACE TABLE delta.`{address}` USING delta TBLPROPERTIES ({PROPERTIES}) AS {SELECT} ORDER BY id"
     )
 
 
@@ -119,20 +138,34 @@ def by_overwriting(spark: Any, address: str, changes: pa.Table) -> None:
     apply_by_overwriting(table, changes, next_mark(), "v")
 
 
-def anew(spark: Any, address: str, rows: int) -> None:
-    spark.sql(f"INSERT OVERWRITE delta.`{address}` {SELECT.format(rows=rows)}").collect()
+def recompute(spark: Any, address: str) -> None:
+    spark.sql(f"INSERT OVERWRITE delta.`{address}` {SELECT}").collect()
 
 
-def measured(prepare: Callable[[], object], work: Callable[[], object], repeats: int) -> float:
+WAYS: Mapping[str, Callable[[Any, str, pa.Table], None]] = {
+    "own commit": by_own_commit,
+    "our MERGE": by_merge,
+    "by hand": by_hand,
+    "overwrite": by_overwriting,
+}
+
+
+def measured(prepare: Callable[[], object], work: Callable[[], object], repeats: int) -> list[float]:
     times = []
     for _ in range(repeats):
         prepare()
-        times.append(seconds_of(work))
-    return statistics.median(times)
+        times.append(seconds_of(work) * 1000)
+    return times
+
+
+def line(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--views", type=int, nargs="+", default=[60_000, 600_000, 6_000_000])
     parser.add_argument("--changes", type=int, nargs="+", default=[1, 1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=3)
@@ -140,40 +173,29 @@ def main() -> None:
     spark = embedded_session()
     for key, value in OWN_SETTINGS.items():
         spark.conf.set(key, value)
-    print(
-        "view rows | changed | keys      | own commit | our MERGE | by hand | overwrite | written anew (milliseconds)"
-    )
+    print(line("view rows", "changed", "keys", *WAYS, "recompute", "recompute / own commit"))
+    print(line(*["---"] * (5 + len(WAYS))))
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.views:
             address = str(Path(folder) / f"v{rows}")
             make_view(spark, address, rows)
             loaded = spark.sql(f"DESCRIBE HISTORY delta.`{address}` LIMIT 1").collect()[0]["version"]
-            whole = measured(lambda: None, partial(anew, spark, address, rows), options.repeats)
-            for count in options.changes:
-                for newest in (True, False):
-                    changes = change_set(rows, count, newest)
-                    times = {}
-                    for name, way in (
-                        ("own", by_own_commit),
-                        ("merge", by_merge),
-                        ("hand", by_hand),
-                        ("overwrite", by_overwriting),
-                    ):
-                        if name == "overwrite" and rows > 60_000:
-                            continue
-                        prepare = partial(put_back, spark, address, loaded)
-                        times[name] = measured(
-                            prepare, partial(way, spark, address, changes), options.repeats
-                        )
-                    shown = " | ".join(
-                        f"{times[n] * 1000:9,.0f}" if n in times else "        -"
-                        for n in ("own", "merge", "hand", "overwrite")
-                    )
-                    where = "newest" if newest else "scattered"
-                    print(
-                        f"{rows:9,} | {count:7,} | {where:9} | {shown} | {whole * 1000:9,.0f}  own/anew {whole / times['own']:.1f}x",
-                        flush=True,
-                    )
+            prepare = partial(put_back, spark, address, loaded)
+            whole = measured(lambda: None, partial(recompute, spark, address), options.repeats)
+            for changed, newest in product(options.changes, (True, False)):
+                changes = change_set(rows, changed, newest)
+                times = {
+                    name: measured(prepare, partial(way, spark, address, changes), options.repeats)
+                    for name, way in WAYS.items()
+                    if way is not by_overwriting or rows <= OVERWRITE_ROWS
+                }
+                shown = [spread(times[name], digits=0) if name in times else "" for name in WAYS]
+                gain = statistics.median(whole) / statistics.median(times["own commit"])
+                where = "newest" if newest else "scattered"
+                print(
+                    line(f"{rows:,}", f"{changed:,}", where, *shown, spread(whole, digits=0), f"{gain:.1f}"),
+                    flush=True,
+                )
     spark.stop()
 
 

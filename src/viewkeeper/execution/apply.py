@@ -1,7 +1,7 @@
 """The ways to apply a change set to a view's table without Spark's MERGE.
 
-A small view is written whole. In a large one the rows that go are marked in deletion vectors, found by one Spark
-job, and those that come are one new file.
+A small view is written whole. In a large one the rows that go are looked up and marked in deletion vectors, and those that
+come are one new file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
-from viewkeeper.execution.input_changes import between, bounds_of, schema_text
+from viewkeeper.execution.input_changes import (
+    MOST_DRIVER_ROWS,
+    between,
+    bounds_of,
+    can_limit,
+    schema_text,
+)
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
@@ -33,6 +39,7 @@ from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
 from viewkeeper.sources.data_files import file_name
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
+from viewkeeper.sources.row_groups import rows_with
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import column, delta_table
@@ -89,6 +96,18 @@ class OwnTable:
         """Checkpoint now and then, as Spark does after its own commits."""
         if (self.files.version + 1) % CHECKPOINT_INTERVAL == 0:
             DeltaTable(self.address, storage_options=self.options).create_checkpoint()
+
+    def live(self, found: pa.Table) -> pa.Table:
+        """Of rows with their file and position, those that no deletion vector has marked."""
+        paths = {file_name(path): path for path in self.files.adds}
+        gone = {
+            file: deleted_positions(self.store, self.files.adds[paths[file_name(file)]])
+            for file in found.column(FILE).unique().to_pylist()
+        }
+        places = zip(found.column(FILE).to_pylist(), found.column(POSITION).to_pylist(), strict=True)
+        return rows_at(
+            found, [at for at, (file, position) in enumerate(places) if position not in gone[file]]
+        )
 
     def still_there(self, path: str, places: Sequence[int]) -> list[int]:
         """The positions of a file that no deletion vector has marked yet."""
@@ -211,8 +230,27 @@ def fold(session: Any, table: OwnTable, view: str, metadata: str) -> None:
                 session.conf.unset(key)
 
 
-def find_positions(session: Any, table: OwnTable, going: pa.Table) -> list[Place]:
-    """File and position of these rows: one Spark job over the files that can hold them, as plain Parquet."""
+def find_positions(session: Any, table: OwnTable, going: pa.Table) -> Sequence[Place]:
+    """File and position of these rows: looked up here where few row groups can hold them, else by one Spark job."""
+    return _searched_places(table, going) or _joined_places(session, table, going)
+
+
+def _searched_places(table: OwnTable, going: pa.Table) -> list[Place] | None:
+    """The places as the column tells them that has the most values in these rows; None leaves it to Spark."""
+    columns = {each.name: going.column(each.name).unique().to_pylist() for each in table.columns}
+    telling = {each.name for each in table.columns if can_limit(each.data_type, columns[each.name])}
+    if not telling or "://" in table.address:
+        return None
+    name = max(sorted(telling), key=lambda each: len(columns[each]))
+    bounds = bounds_of(going, name)
+    paths = table.files.overlapping({} if bounds is None else {name: bounds})
+    files = [f"{table.address}/{unquote(path)}" for path in paths]
+    found = rows_with(columns[name], name, table.columns, files, MOST_DRIVER_ROWS)
+    return None if found is None else known_places(table, [table.live(found)], going)
+
+
+def _joined_places(session: Any, table: OwnTable, going: pa.Table) -> list[Place]:
+    """One Spark job over the files that can hold these rows, as plain Parquet."""
     ranges = {
         each.name: bounds for each in table.columns if (bounds := bounds_of(going, each.name)) is not None
     }

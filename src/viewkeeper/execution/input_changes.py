@@ -30,6 +30,9 @@ from viewkeeper.sql.types import DataType, as_stored
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
 
+MOST_DRIVER_ROWS = 100_000
+"""Up to this many rows pass through the driver."""
+
 MOST_LITERALS = 10_000
 """A limit lists up to this many values; beyond, it is a range."""
 

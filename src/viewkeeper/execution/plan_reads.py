@@ -16,21 +16,24 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.execution.apply import OwnTable, stored_schema
-from viewkeeper.execution.input_changes import InputChanges, can_limit, limited_to, schema_text
+from viewkeeper.execution.input_changes import (
+    MOST_DRIVER_ROWS,
+    InputChanges,
+    can_limit,
+    limited_to,
+    schema_text,
+)
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import FILE, POSITION
 from viewkeeper.maintenance.plan import Limit, MaintenancePlan, Read, State
 from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
 from viewkeeper.sources.data_files import DataFiles
-from viewkeeper.sources.small_files import are_small, no_rows_with_places, rows_with
+from viewkeeper.sources.row_groups import no_rows_with_places, rows_with
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import column, delta_table, render, select_all, select_from
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
-
-MOST_DRIVER_ROWS = 100_000
-"""Up to this many rows pass through the driver."""
 
 _WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
@@ -239,21 +242,21 @@ def _few_rows(
 ) -> dict[State, pa.Table] | None:
     """The rows with one of the values, with file and position, in some states of a table by one scan; None if they are too
     many, or cannot come to the driver."""
-    if not has_arrow_types(columns):
+    if not has_arrow_types(columns) or not _may_be_few(files, wanted):
         return None
-    sizes = {
-        each.addresses[name]: each.sizes[name]
+    addresses = {
+        each.addresses[name]: None
         for each in files.values()
         for name in each.holding(wanted.column, wanted.values)
     }
-    found = no_rows_with_places(columns) if not sizes else None
-    if sizes and are_small(sizes.values()):
-        found = rows_with(wanted.values, wanted.column, columns, sizes)
+    if not addresses:
+        return {state: no_rows_with_places(columns) for state in files}
+    found = rows_with(wanted.values, wanted.column, columns, addresses, MOST_DRIVER_ROWS)
     if found is None:
         condition = wanted.condition
-        if condition is None or isinstance(condition, exp.Between) or not _may_be_few(files, wanted):
+        if condition is None or isinstance(condition, exp.Between):
             return None
-        found = _scanned(session, columns, condition, list(sizes))
+        found = _scanned(session, columns, condition, list(addresses))
     if found.num_rows > MOST_DRIVER_ROWS:
         return None
     return {state: each.live(found) for state, each in files.items()}

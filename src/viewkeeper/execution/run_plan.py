@@ -21,8 +21,8 @@ from viewkeeper.execution.apply import (
     own_table,
     stored_schema,
 )
-from viewkeeper.execution.input_changes import InputChanges
-from viewkeeper.execution.plan_reads import MOST_DRIVER_ROWS, PlanReads
+from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, InputChanges
+from viewkeeper.execution.plan_reads import PlanReads
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import (

@@ -41,11 +41,6 @@ class DataFiles:
     _table: DeltaTable
     _statistics: Mapping[str, Mapping[str, Any]]
 
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        """In bytes."""
-        return {name: int(found["size_bytes"]) for name, found in self._statistics.items()}
-
     def holding(self, column: str, values: Collection[Any]) -> list[str]:
         """The names of the files that can hold rows with one of the values in a column."""
         return [name for name, rows in self._estimates(column, values) if rows]
