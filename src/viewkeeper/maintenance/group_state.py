@@ -214,13 +214,11 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
 
 def _kept_state(query: Project) -> GroupState | None:
     """The state of its groups, if they can be updated. With HAVING only the groups shown have a state: that is no use where
-    there is but one group, and not built for bounds."""
-    if not isinstance(query.source, Group):
+    there is but one group."""
+    if not isinstance(query.source, Group) or (query.having is not None and not query.source.keys):
         return None
     state = state_of(query.source)
-    if isinstance(state, str) or (query.having is not None and (state.bounds or not query.source.keys)):
-        return None
-    return state
+    return None if isinstance(state, str) else state
 
 
 def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
@@ -231,10 +229,19 @@ def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
     types = {each.name: each.data_type for each in stored}
     averaged = {average.sum for average in state.averages}
     for summed in state.sums:
-        data_type = types[summed.name]
+        data_type = types.get(summed.name, UNKNOWN)
         if data_type != UNKNOWN and not _adds_exactly(str(data_type), summed.name in averaged):
             return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
     return None
+
+
+def why_read_again(query: Project, stored: Sequence[Column]) -> str:
+    """Why the groups of a view that keeps no state of them are read again."""
+    assert isinstance(query.source, Group)
+    state = state_of(query.source)
+    if isinstance(state, str):
+        return state
+    return inexact_sum(query, stored) or "a sum of FLOAT, DOUBLE or DECIMAL(38, …) is not exact"
 
 
 def _adds_exactly(data_type: str, is_divided: bool) -> bool:

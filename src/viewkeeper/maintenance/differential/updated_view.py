@@ -87,7 +87,7 @@ def update_steps(
     if has_bounds:
         old = old_rows(view, _limit(query, group, delta))
         bounds = bound_relations(view, query, derivation, delta, old, arguments)
-        groups = derivation.derive(*by_group, shared=False)
+        groups = derivation.derive(*by_group, shared=query.having is not None)
     else:
         groups = derivation.derive(*by_group, ends=True)
         old = old_rows(view, _limit(query, group, groups))
