@@ -5,6 +5,8 @@ Whole cases and not seeds: a seed means another case as soon as the generator ch
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from viewkeeper.testing import Case, case_of
 
 _PAIRS = "CREATE TABLE l (k INT, v STRING); CREATE TABLE r (k INT, w INT)"
@@ -16,6 +18,32 @@ _SALES = "(SELECT item, q1, qty FROM sale)"
 _NEVER_FOUND = "NOT EXISTS (SELECT 1 FROM r AS s WHERE s.w = l.k)"
 
 REGRESSIONS: tuple[Case, ...] = (
+    case_of(
+        _PAIRS,
+        "SELECT count(DISTINCT b.w) AS n FROM (SELECT k FROM l GROUP BY CUBE (k)) AS a, r AS b WHERE a.k = b.k",
+        [{"l": [(1, "a")], "r": [(1, 1)]}, {"l": [(1, "a"), (2, "b")], "r": [(1, 1), (2, 2)]}],
+        name="a table after a comma in a query that is recomputed is used",
+    ),
+    case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT k, bit_or(v) AS o, bit_and(v) AS a, bit_xor(v) AS x FROM t GROUP BY k",
+        [
+            {"t": [(1, 0), (1, None), (2, -1), (2, None), (3, 6), (3, 6), (3, 3)]},
+            {"t": [(1, None), (2, None), (3, 6), (3, 3)]},
+            {"t": [(1, None), (2, 0), (3, 6), (3, 6), (3, 6)]},
+        ],
+        name="bits of groups that lose their last value are NULL, and copies count",
+    ),
+    case_of(
+        "CREATE TABLE t (k INT, d DECIMAL(14,4), e DECIMAL(14,4), i INT)",
+        "SELECT k, var_pop(d) AS v, covar_samp(d, i) AS c, stddev(i) AS s FROM t GROUP BY k",
+        [
+            {"t": [(1, Decimal("9999999999.5"), Decimal(1), 2147483647), (1, Decimal("9999999999"), None, 2147483646)]},
+            {"t": [(1, Decimal("9999999999.5"), None, 2147483647), (1, Decimal("9999999991"), None, 2147483600)] * 3},
+            {"t": [(1, Decimal("-9999999999.5"), None, 2147483647), (1, Decimal("9999999991"), None, -2147483648)]},
+        ],
+        name="deviations of large numbers that lie near together",
+    ),
     case_of(
         _PAIRS,
         "SELECT v, k FROM l",

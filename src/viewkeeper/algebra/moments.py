@@ -28,6 +28,9 @@ MOST_DIGITS = 14
 """Sums of products of such numbers have 38 digits at most, over a billion rows in one group."""
 
 _DIGITS_OF_ROWS = 9
+_WIDE = 19
+"""One factor of a product has so many digits: of two that fit into 64 bits DuckDB does not make more."""
+
 _DOUBLE = Simple("DOUBLE")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _TOO_LARGE = "sums of products have more than 38 digits"
@@ -58,12 +61,12 @@ class Whole:
 
     @property
     def sum(self) -> exp.Expr:
-        return as_type(exp.Sum(this=self.number), _decimal(self.digits + _DIGITS_OF_ROWS))
+        return as_type(exp.Sum(this=self.number), _decimal(max(_WIDE, self.digits + _DIGITS_OF_ROWS)))
 
     @property
     def near_mean(self) -> exp.Expr:
         mean = exp.Div(this=as_type(self.sum, _DOUBLE), expression=as_type(self.count, _DOUBLE))
-        return as_type(mean, _decimal(self.digits + 1))
+        return as_type(mean, _decimal(_WIDE))
 
     @property
     def rest(self) -> exp.Expr:
@@ -117,7 +120,7 @@ def if_there_are(at_least: int, value: exp.Expr, made: exp.Expr) -> exp.Expr:
 
 def _centred(one: Whole, other: Whole) -> exp.Expr:
     """n times the covariance of the whole numbers."""
-    factors = [as_type(each.number, _decimal(each.digits)) for each in (one, other)]
+    factors = [as_type(one.number, _decimal(_WIDE)), as_type(other.number, _decimal(other.digits))]
     products = as_type(exp.Sum(this=exp.Mul(this=factors[0], expression=factors[1])), _decimal(38))
     rows = as_type(one.count, _DOUBLE)
     if one.digits + other.digits + 2 * _DIGITS_OF_ROWS <= 38:
