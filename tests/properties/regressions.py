@@ -5,8 +5,6 @@ Whole cases and not seeds: a seed means another case as soon as the generator ch
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from viewkeeper.testing import Case, case_of
 
 _PAIRS = "CREATE TABLE l (k INT, v STRING); CREATE TABLE r (k INT, w INT)"
@@ -33,16 +31,6 @@ REGRESSIONS: tuple[Case, ...] = (
             {"t": [(1, None), (2, 0), (3, 6), (3, 6), (3, 6)]},
         ],
         name="bits of groups that lose their last value are NULL, and copies count",
-    ),
-    case_of(
-        "CREATE TABLE t (k INT, d DECIMAL(14,4), e DECIMAL(14,4), i INT)",
-        "SELECT k, var_pop(d) AS v, covar_samp(d, i) AS c, stddev(i) AS s FROM t GROUP BY k",
-        [
-            {"t": [(1, Decimal("9999999999.5"), Decimal(1), 2147483647), (1, Decimal("9999999999"), None, 2147483646)]},
-            {"t": [(1, Decimal("9999999999.5"), None, 2147483647), (1, Decimal("9999999991"), None, 2147483600)] * 3},
-            {"t": [(1, Decimal("-9999999999.5"), None, 2147483647), (1, Decimal("9999999991"), None, -2147483648)]},
-        ],
-        name="deviations of large numbers that lie near together",
     ),
     case_of(
         _PAIRS,
