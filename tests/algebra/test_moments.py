@@ -67,8 +67,7 @@ def test_moments_are_those_of_fractions(
         (first, last),
     )
     one, other = (
-        [Fraction(value, 10**s) for value in each]
-        for each, (_, s) in zip(values, (first, last), strict=True)
+        [Fraction(value, 10**s) for value in each] for each, (_, s) in zip(values, (first, last), strict=True)
     )
     n, xx, yy, xy = len(one), centred(one, one), centred(other, other), centred(one, other)
     scale = math.sqrt(xx) * math.sqrt(yy)

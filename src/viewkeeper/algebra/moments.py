@@ -124,8 +124,8 @@ def _centred(one: Whole, other: Whole) -> exp.Expr:
     products = as_type(exp.Sum(this=exp.Mul(this=factors[0], expression=factors[1])), _decimal(38))
     rows = as_type(one.count, _DOUBLE)
     if one.digits + other.digits + 2 * _DIGITS_OF_ROWS <= 38:
-        less = exp.Mul(this=one.sum, expression=other.sum)
-        exact = exp.Sub(this=exp.Mul(this=one.rows, expression=products), expression=less)
+        sums = exp.Mul(this=one.sum, expression=other.sum)
+        exact = exp.Sub(this=exp.Mul(this=one.rows, expression=products), expression=sums)
         return exp.Div(this=_known(exact), expression=rows)
     less = exp.Sub(this=products, expression=exp.Mul(this=one.near_mean, expression=other.sum))
     exact = exp.Sub(this=less, expression=exp.Mul(this=other.near_mean, expression=exp.Paren(this=one.rest)))

@@ -92,6 +92,7 @@ def test_turned_rows_and_groups_above_groups_follow_sparks_own_meaning(
         assert spark_oracle.wrong_views(warehouse, spark) == {}
     assert rows(warehouse.sql("SELECT * FROM pivoted")) == [(None, 0, None, None, None)]
 
+
 MEASURED = """
 CREATE TABLE reading (id INT PRIMARY KEY, place STRING, level INT, tiny TINYINT, large BIGINT, price DECIMAL(10,2), fine DECIMAL(14,6));
 INSERT INTO reading VALUES
@@ -124,7 +125,9 @@ def test_correlations_deviations_of_decimals_and_bits_follow_random_changes(
         if step % 2:
             kept = generator.randint(0, 3)
             warehouse.sql(f"DELETE FROM reading WHERE id > 8 AND id % 4 = {kept}")
-            warehouse.sql(f"UPDATE reading SET level = level + 1000, tiny = {step}, price = price + 0.01 WHERE id % 3 = 0")
+            warehouse.sql(
+                f"UPDATE reading SET level = level + 1000, tiny = {step}, price = price + 0.01 WHERE id % 3 = 0"
+            )
         report = warehouse.refresh()
         assert {view.strategy for view in report.views} == {"differential"}
         assert spark_oracle.wrong_views(warehouse, spark) == {}
