@@ -224,6 +224,24 @@ VIEWS = {
         "SELECT city, bool_and(is_member) AS every, bool_or(is_member) AS some FROM customer GROUP BY city",
         "bool_and, bool_or",
     ),
+    "deviations_of_decimals": View(
+        "SELECT category, stddev(price) AS spread, var_pop(price) AS variance FROM product GROUP BY category", "stddev"
+    ),
+    "correlation": View(
+        "SELECT l.product, nullif(corr(l.quantity, p.price), CAST('NaN' AS DOUBLE)) AS together, "
+        "covar_pop(l.quantity, p.price) AS covariance FROM line l JOIN product p ON p.id = l.product GROUP BY l.product",
+        "corr, covariance",
+    ),
+    "bits": View(
+        "SELECT customer, bit_or(pages) AS some, bit_and(pages) AS each, bit_xor(pages) AS odd FROM visit GROUP BY customer",
+        "bit_and, bit_or, bit_xor",
+    ),
+    "bounds_under_having": View(
+        "SELECT customer, max(day) AS last_day FROM visit GROUP BY customer HAVING min(pages) > 0", "having, min, max"
+    ),
+    "deviations_that_are_read_again": View(
+        "SELECT product, var_samp(quantity + number) AS v FROM line GROUP BY product", "stddev"
+    ),
     "hidden_key": View(
         "SELECT count(*) AS orders FROM orders GROUP BY month(day)",
         "hidden group key, group by expression, date function",

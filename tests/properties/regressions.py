@@ -18,6 +18,22 @@ _NEVER_FOUND = "NOT EXISTS (SELECT 1 FROM r AS s WHERE s.w = l.k)"
 REGRESSIONS: tuple[Case, ...] = (
     case_of(
         _PAIRS,
+        "SELECT count(DISTINCT b.w) AS n FROM (SELECT k FROM l GROUP BY CUBE (k)) AS a, r AS b WHERE a.k = b.k",
+        [{"l": [(1, "a")], "r": [(1, 1)]}, {"l": [(1, "a"), (2, "b")], "r": [(1, 1), (2, 2)]}],
+        name="a table after a comma in a query that is recomputed is used",
+    ),
+    case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT k, bit_or(v) AS o, bit_and(v) AS a, bit_xor(v) AS x FROM t GROUP BY k",
+        [
+            {"t": [(1, 0), (1, None), (2, -1), (2, None), (3, 6), (3, 6), (3, 3)]},
+            {"t": [(1, None), (2, None), (3, 6), (3, 3)]},
+            {"t": [(1, None), (2, 0), (3, 6), (3, 6), (3, 6)]},
+        ],
+        name="bits of groups that lose their last value are NULL, and copies count",
+    ),
+    case_of(
+        _PAIRS,
         "SELECT v, k FROM l",
         [{"l": [(None, None), (None, None), (1, "a")], "r": []}, {"l": [(None, None)], "r": []}],
         name="a row with NULLs is found when it is deleted",

@@ -14,7 +14,8 @@ import pytest
 from sqlglot import exp
 
 from tests.properties.regressions import REGRESSIONS
-from viewkeeper.maintenance.differential import extremes, limits, top_view, updated_view
+from viewkeeper.algebra import moments
+from viewkeeper.maintenance.differential import bounds, limits, top_view, updated_view
 from viewkeeper.maintenance.differential.delta_rules import (
     affected,
     derived,
@@ -74,9 +75,21 @@ def _through_everything(join: Any, found: limits.Limits) -> limits.Limits:
     return found
 
 
-def _old_extreme(self: extremes.ExtremeRelations, extreme: Any, old: exp.Expr) -> exp.Expr:
-    found = _NEW_VALUE(self, extreme, old)
+def _old_bound(self: bounds.BoundRelations, bound: Any, old: exp.Expr, count: Any) -> exp.Expr:
+    found = _NEW_VALUE(self, bound, old, count)
     return found.args["false"]  # type: ignore[no-any-return]
+
+
+def _came_is_all(self: bounds.BoundRelations, bound: Any, old: exp.Expr, count: Any) -> exp.Expr:
+    return _NEW_VALUE(self, bound, exp.null(), count)
+
+
+def _bits_stay(odd: Any, count: exp.Expr, groups: str, old: str) -> exp.Expr:
+    return updated_view.column(odd.name, old)
+
+
+def _no_products(one: Any, other: Any) -> exp.Expr:
+    return _CENTRED(one, one)
 
 
 def _no_rows(*given: Any) -> Any:
@@ -89,7 +102,7 @@ def _left_only(derivation: Derivation, query: Any) -> list[Signed]:
 
 
 _SCAN, _ROWS, _LOST = scan.changes, Derivation.rows, top_view._lost
-_ACROSS, _NEW_VALUE = limits.across, extremes.ExtremeRelations.new_value
+_ACROSS, _NEW_VALUE, _CENTRED = limits.across, bounds.BoundRelations.new_value, moments._centred
 _KEY_LIMITS, _AFFECTED_ROWS = affected.key_limits, affected.affected_rows
 
 MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
@@ -111,6 +124,12 @@ MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
         [(set_operation, "signed", _left_only)],
     ),
     "top rows: never filled up": ({"limit"}, [(top_view, "_lost", _nothing_lost)]),
+    "bounds: only what came": (
+        {"min", "max", "bit_and", "bit_or"},
+        [(bounds.BoundRelations, "new_value", _came_is_all)],
+    ),
+    "odd bits: nothing turns them": ({"bit_xor"}, [(updated_view, "_new_odd_bits", _bits_stay)]),
+    "moments: products forgotten": ({"covariance", "corr"}, [(moments, "_centred", _no_products)]),
     "limits: NULLs forgotten": (
         {"null-safe equality", "group by", "rank"},
         [(limits, "across", _never_null), (inner_join, "across", _never_null), (affected, "key_limits", _keys_never_null)],
@@ -139,16 +158,17 @@ def test_a_broken_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) ->
                 pytest.fail(f"{name}: not noticed by {tried} cases")
 
 
-def test_extremes_that_are_never_read_again_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bound", ["min", "max", "bit_and", "bit_or"])
+def test_bounds_that_are_never_read_again_are_noticed(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random changes seldom take away just the least of a group that stays; this one does."""
     case = case_of(
         "CREATE TABLE t (k INT, v INT)",
-        "SELECT k, min(v) AS least, max(v) AS most FROM t GROUP BY k",
-        [{"t": [(1, 1), (1, 2), (1, 3)]}, {"t": [(1, 2)]}],
+        f"SELECT k, {bound}(v) AS v FROM t GROUP BY k",
+        [{"t": [(1, 1), (1, 2), (1, 5)]}, {"t": [(1, 2)]}],
     )
     with duckdb.connect(config={"threads": 1}) as database:
         check_case(database, case)
-        monkeypatch.setattr(extremes.ExtremeRelations, "new_value", _old_extreme)
+        monkeypatch.setattr(bounds.BoundRelations, "new_value", _old_bound)
         with pytest.raises(AssertionError, match="the view is not what its query gives"):
             check_case(database, case)
 

@@ -1,35 +1,36 @@
 """Aggregates as expressions over counts and sums, which can be updated from what came and what went.
 
     bool_or(x)     count(x where x) > 0, NULL of no values
-    var_pop(x)     (n * sum(x²) - sum(x)²) / n²  with n = count(x), exact until the division, for whole numbers
+    var_pop(x)     from count(x), sum(x) and sum(x * x), which are exact: see `moments`
 
-What the query shows at first is what Spark makes of the aggregate itself; the same up to the last digits of a DOUBLE.
+The view shows these expressions from the first load on: what Spark makes of the aggregate itself is the same up to the last
+digits of a DOUBLE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from sqlglot import exp
 
 from viewkeeper.algebra.column_types import column_type
 from viewkeeper.algebra.expressions import aggregates, replaced
+from viewkeeper.algebra.moments import (
+    MOST_DIGITS,
+    Whole,
+    correlation,
+    covariance,
+    deviation,
+    digits_of,
+    if_there_are,
+)
 from viewkeeper.algebra.nodes import Group, Item, Project, Relation, sql_of
+from viewkeeper.errors import UnsupportedError
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.functions import function_name
-from viewkeeper.sql.rendering import as_type, call, column, literal
-from viewkeeper.sql.types import Simple
-
-_WHOLE = frozenset({Simple("TINYINT"), Simple("SMALLINT"), Simple("INT")})
-"""Sums of squares of these, and their products with counts, have no more than 38 digits."""
-
-_TEN_DIGITS, _SUM, _SUM_OF_PRODUCTS = (
-    Simple("DECIMAL(10,0)"),
-    Simple("DECIMAL(19,0)"),
-    Simple("DECIMAL(28,0)"),
-)
-_DOUBLE = Simple("DOUBLE")
+from viewkeeper.sql.rendering import column, literal
+from viewkeeper.sql.types import DataType, read_type_text
 
 
 def with_additive_aggregates(query: Project) -> Project:
@@ -54,7 +55,7 @@ def with_additive_aggregates(query: Project) -> Project:
                 name = f"{HIDDEN_PREFIX}part_{len(names) + 1}"
                 kept.append(Item(name, each))
                 names[sql_of(each)] = column(name)
-    shown = {name: exp.Paren(this=replaced(made, names)) for name, made in above.items()}
+    shown = {name: _over_columns(made, names) for name, made in above.items()}
     return Project(
         Group(group.source, group.keys, tuple(kept)),
         tuple(Item(item.name, replaced(item.expression, shown)) for item in query.items),
@@ -62,28 +63,72 @@ def with_additive_aggregates(query: Project) -> Project:
     )
 
 
+def _over_columns(made: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
+    """An expression over aggregates as one over the columns that hold them."""
+    found: exp.Expr = exp.Paren(this=made)
+    for each in aggregates(found):
+        each.replace(names[sql_of(each)].copy())
+    return found
+
+
 def _over_counts_and_sums(expression: exp.Expr, relation: Relation) -> exp.Expr | None:
+    condition, inner, arguments = _parts(expression)
+    if any(isinstance(each, exp.Distinct) for each in arguments):
+        return None
+    make = _OVER_COUNTS.get(function_name(inner))
+    if make is not None:
+        return make(_where(condition, arguments[0]))
+    moment = _MOMENTS.get(function_name(inner))
+    if moment is None or why_not_from_sums(expression, relation) is not None:
+        return None
+    conditions = [each for each in [condition] if each is not None]
+    if arguments[0] != arguments[-1]:
+        conditions += [exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in arguments]
+    together = exp.and_(*conditions) if conditions else None
+    one, other = (
+        Whole(_where(together, each), *digits)
+        for each in (arguments[0], arguments[-1])
+        if (digits := digits_of(_type_of(each, relation))) is not None
+    )
+    return moment(one, other)
+
+
+def why_not_from_sums(expression: exp.Expr, relation: Relation) -> str | None:
+    """Why a deviation, covariance or correlation does not follow from sums that can be kept; None if it does, and for
+    other aggregates."""
+    _, inner, arguments = _parts(expression)
+    if function_name(inner) not in _MOMENTS or isinstance(arguments[0], exp.Distinct):
+        return None
+    for each in arguments:
+        data_type = _type_of(each, relation)
+        digits = digits_of(data_type)
+        if data_type is None:
+            return f"the type of {sql_of(each)} is not known from its table; a CAST would say it"
+        if digits is None:
+            return f"{sql_of(each)} is a {data_type}, of which no sum is exact"
+        if digits[0] > MOST_DIGITS:
+            return f"{sql_of(each)} is a {data_type}, and sums of squares are kept of {MOST_DIGITS} digits at most"
+    return None
+
+
+def _parts(expression: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, list[exp.Expr]]:
+    """The condition of a FILTER, the call before it, and its arguments."""
     condition, inner = None, expression
     if isinstance(inner, exp.Filter):
         condition, inner = inner.expression.this, inner.this
     arguments = [
         inner.args[key] for key in ("this", "expression") if isinstance(inner.args.get(key), exp.Expr)
     ]
-    if any(isinstance(each, exp.Distinct) for each in arguments):
-        return None
-    make = _WRITERS.get(function_name(inner))
-    if make is not None:
-        return make(_where(condition, arguments[0]))
-    if function_name(inner) in _MOMENTS and all(column_type(each, relation) in _WHOLE for each in arguments):
-        first, last = arguments[0], arguments[-1]
-        conditions = [each for each in [condition] if each is not None]
-        if first != last:
-            conditions += [
-                exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in arguments
-            ]
-        together = exp.and_(*conditions) if conditions else None
-        return _MOMENTS[function_name(inner)](_where(together, first), _where(together, last))
-    return None
+    return condition, inner, arguments
+
+
+def _type_of(expression: exp.Expr, relation: Relation) -> DataType | None:
+    if isinstance(expression, exp.Cast):
+        try:
+            return read_type_text(expression.to.sql(dialect="spark"))
+        except UnsupportedError:
+            return None
+    return column_type(expression, relation)
 
 
 def _where(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
@@ -94,52 +139,37 @@ def _count(value: exp.Expr) -> exp.Expr:
     return exp.Count(this=value.copy())
 
 
-def _some(value: exp.Expr, made: exp.Expr, at_least: int = 1) -> exp.Expr:
-    """NULL unless there are so many values."""
-    return exp.Case().when(exp.GTE(this=_count(value), expression=literal(at_least)), made)
-
-
 def _count_if(value: exp.Expr) -> exp.Expr:
     return _count(_where(value, literal(1)))
 
 
 def _bool_or(value: exp.Expr) -> exp.Expr:
-    return _some(value, exp.GT(this=_count_if(value), expression=literal(0)))
+    return if_there_are(1, value, exp.GT(this=_count_if(value), expression=literal(0)))
 
 
 def _bool_and(value: exp.Expr) -> exp.Expr:
-    return _some(value, exp.EQ(this=_count_if(value), expression=_count(value)))
+    return if_there_are(1, value, exp.EQ(this=_count_if(value), expression=_count(value)))
 
 
-_WRITERS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
+_OVER_COUNTS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
     "count_if": _count_if,
     "bool_or": _bool_or,
     "bool_and": _bool_and,
 }
 
 
-def _moment(first: exp.Expr, last: exp.Expr, is_sample: bool, is_root: bool = False) -> exp.Expr:
-    """The covariance of two columns of whole numbers; of a column with itself it is the variance."""
-    one, other = (as_type(each.copy(), _TEN_DIGITS) for each in (first, last))
-    products = as_type(exp.Sum(this=exp.Mul(this=one, expression=other)), _SUM_OF_PRODUCTS)
-    sums = [as_type(exp.Sum(this=each.copy()), _SUM) for each in (first, last)]
-    count = as_type(_count(first), _TEN_DIGITS)
-    above = exp.Sub(
-        this=exp.Mul(this=count, expression=products), expression=exp.Mul(this=sums[0], expression=sums[1])
-    )
-    fewer = exp.Paren(this=exp.Sub(this=_count(first), expression=literal(1))) if is_sample else _count(first)
-    below = exp.Mul(this=as_type(_count(first), _DOUBLE), expression=as_type(fewer, _DOUBLE))
-    value: exp.Expr = exp.Div(this=as_type(above, _DOUBLE), expression=exp.Paren(this=below))
-    return _some(first, call("SQRT", value) if is_root else value, at_least=2 if is_sample else 1)
+def _deviation(is_sample: bool) -> Callable[[Whole, Whole], exp.Expr]:
+    return lambda one, _: deviation(one, is_sample)
 
 
-_MOMENTS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
-    "var_pop": partial(_moment, is_sample=False),
-    "variance": partial(_moment, is_sample=True),
-    "var_samp": partial(_moment, is_sample=True),
-    "stddev_pop": partial(_moment, is_sample=False, is_root=True),
-    "stddev": partial(_moment, is_sample=True, is_root=True),
-    "stddev_samp": partial(_moment, is_sample=True, is_root=True),
-    "covar_pop": partial(_moment, is_sample=False),
-    "covar_samp": partial(_moment, is_sample=True),
+_MOMENTS: dict[str, Callable[[Whole, Whole], exp.Expr]] = {
+    "var_pop": partial(covariance, is_sample=False),
+    "variance": partial(covariance, is_sample=True),
+    "var_samp": partial(covariance, is_sample=True),
+    "stddev_pop": _deviation(is_sample=False),
+    "stddev": _deviation(is_sample=True),
+    "stddev_samp": _deviation(is_sample=True),
+    "covar_pop": partial(covariance, is_sample=False),
+    "covar_samp": partial(covariance, is_sample=True),
+    "corr": correlation,
 }

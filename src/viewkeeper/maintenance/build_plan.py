@@ -18,7 +18,7 @@ from viewkeeper.maintenance.differential.reread_view import reread_steps, shown_
 from viewkeeper.maintenance.differential.rows_view import rows_steps
 from viewkeeper.maintenance.differential.top_view import is_kept, top_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
-from viewkeeper.maintenance.group_state import ROWS
+from viewkeeper.maintenance.group_state import ROWS, why_read_again
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
@@ -115,9 +115,15 @@ def plan_differential(
         Strategy.DIFFERENTIAL,
         reason,
         (*checks_for(view, relies_on, kinds, verified), *steps),
-        tuple(map(str, derivation.dropped)),
+        (*map(str, derivation.dropped), *_facts_of_groups(view, query)),
         relies_on,
     )
+
+
+def _facts_of_groups(view: ViewDefinition, query: Project) -> tuple[str, ...]:
+    if not isinstance(query.source, Group) or _is_updated(view):
+        return ()
+    return (f"affected groups are read again: {why_read_again(query, view.stored)}",)
 
 
 def _steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tuple[Step, ...]:

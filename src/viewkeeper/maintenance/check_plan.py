@@ -19,6 +19,9 @@ from viewkeeper.maintenance.plan import (
 _TABLE = re.compile(r"(?:(?<!DISTINCT )FROM|JOIN|USING|INTO)\s+`((?:[^`]|``)+)`(?!\.)")
 """Generated SQL quotes every relation."""
 
+_AFTER_COMMA = re.compile(r",\s*`((?:[^`]|``)+)`(?!\.)")
+"""In the user's own words a relation may follow a comma; so may a column."""
+
 
 def check_plan(plan: MaintenancePlan) -> list[str]:
     """What is wrong with a plan, in sentences."""
@@ -40,7 +43,7 @@ def _problems(plan: MaintenancePlan) -> Iterator[str]:
             used.update(_points_to(read))
         pointing = {read.limit.relation for read in step.reads if read.limit is not None}
         for read in step.reads:
-            if read.relation not in named | pointing:
+            if read.relation not in named | pointing | _names(_AFTER_COMMA, step):
                 yield f"“{step.title}” reads {read.relation} and does not use it"
         for name in sorted(named - reads.keys() - derived.keys()):
             yield f"“{step.title}” uses {name}, which nothing before it gives"
@@ -80,4 +83,8 @@ def _pointers(read: Read, reads: dict[str, Read], derived: dict[str, Derive]) ->
 def _tables(step: Step) -> set[str]:
     """The relations that a step's SQL names, but for those that a MERGE joins."""
     own = {step.target, step.changes} if isinstance(step, ApplyChangeSet) else set()
-    return {name.replace("``", "`") for name in _TABLE.findall(step.sql)} - own
+    return _names(_TABLE, step) - own
+
+
+def _names(pattern: re.Pattern[str], step: Step) -> set[str]:
+    return {name.replace("``", "`") for name in pattern.findall(step.sql)}

@@ -2,7 +2,8 @@
 
 Counts and exact sums of a group follow from the old ones and from the rows that came and went. A sum needs the
 number of its values that are not NULL, an average the sum and that number, and every group the number of its
-rows: with none left, the group is gone.
+rows: with none left, the group is gone. Bits that are odd follow likewise, for what goes turns what came. Bounds (minima,
+maxima, bits that all or any values have) follow from the old ones and what came, unless something of what they show went.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
+from viewkeeper.algebra.additive_aggregates import why_not_from_sums
 from viewkeeper.algebra.nodes import Derived, Group, Item, Project, TopRows, output_names, sql_of
 from viewkeeper.generated_names import HIDDEN_PREFIX
 from viewkeeper.sql.binding import Column
-from viewkeeper.sql.rendering import column
+from viewkeeper.sql.functions import function_name
+from viewkeeper.sql.rendering import call, column
 from viewkeeper.sql.types import UNKNOWN
 
 ROWS = f"{HIDDEN_PREFIX}rows"
@@ -52,12 +56,38 @@ class Average:
 
 
 @dataclass(frozen=True)
-class Extreme:
-    """A stored minimum or maximum. It follows from the old one and what came, unless what it shows went away."""
+class OddBits:
+    """A stored BIT_XOR, and the count of its values."""
 
     name: str
     argument: exp.Expr
-    is_least: bool
+    count: str
+
+
+class BoundKind(Enum):
+    LEAST = "MIN"
+    GREATEST = "MAX"
+    ALL_BITS = "BIT_AND"
+    ANY_BITS = "BIT_OR"
+
+    @property
+    def is_of_bits(self) -> bool:
+        return self in (BoundKind.ALL_BITS, BoundKind.ANY_BITS)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A stored bound of the values: the greatest that is below all of them, or the least that is above, in the order of
+    numbers or of sets of bits. Values that go may leave the bits as they are, so these need the count of values too."""
+
+    name: str
+    argument: exp.Expr
+    kind: BoundKind
+    count: str | None = None
+
+    def over(self, value: exp.Expr) -> exp.Expr:
+        """The same bound of another expression."""
+        return call(self.kind.value, value)
 
 
 @dataclass(frozen=True)
@@ -65,7 +95,8 @@ class GroupState:
     counts: tuple[Counted, ...]
     sums: tuple[Summed, ...]
     averages: tuple[Average, ...]
-    extremes: tuple[Extreme, ...]
+    odd_bits: tuple[OddBits, ...]
+    bounds: tuple[Bound, ...]
 
 
 def state_of(group: Group) -> GroupState | str:
@@ -73,7 +104,8 @@ def state_of(group: Group) -> GroupState | str:
     counts = [Counted(ROWS, None)]
     sums: list[Summed] = []
     averages: list[Average] = []
-    extremes: list[Extreme] = []
+    odd_bits: list[OddBits] = []
+    bounds: list[Bound] = []
 
     def count_of(argument: exp.Expr | None, name: str | None = None) -> str:
         for known in counts:
@@ -86,45 +118,67 @@ def state_of(group: Group) -> GroupState | str:
         for known in sums:
             if name is None and known.argument == argument:
                 return known
-        counted = count_of(argument)
+        counted = count_of(_known_with(argument))
         sums.append(Summed(name or f"{HIDDEN_PREFIX}sum_{len(sums) + 1}", argument, counted))
         return sums[-1]
 
-    calls = [(item, _call(item.expression)) for item in group.aggregates]
-    for item, (function, argument) in calls:
+    calls = [(item, *_call(item.expression)) for item in group.aggregates]
+    for item, function, argument in calls:
         if function == "count":
             count_of(argument, item.name)
-    for item, (function, argument) in calls:
+    for item, function, argument in calls:
         if function == "sum" and argument is not None:
             sum_of(argument, item.name)
-    for item, (function, argument) in calls:
-        if function == "avg" and argument is not None:
-            summed = sum_of(argument)
-            averages.append(Average(item.name, argument, summed.name, summed.count))
-        elif function in ("min", "max") and argument is not None and group.keys:
-            extremes.append(Extreme(item.name, argument, function == "min"))
-        elif function not in ("count", "sum"):
-            return f"{sql_of(item.expression)} cannot be updated from its old value"
-    return GroupState(tuple(counts), tuple(sums), tuple(averages), tuple(extremes))
+    for item, function, argument in calls:
+        match function:
+            case "count" | "sum":
+                continue
+            case "avg" if argument is not None:
+                summed = sum_of(argument)
+                averages.append(Average(item.name, argument, summed.name, summed.count))
+            case "bit_xor" if argument is not None:
+                odd_bits.append(OddBits(item.name, argument, count_of(argument)))
+            case "min" | "max" | "bit_and" | "bit_or" if argument is not None and group.keys:
+                kind = BoundKind(function.upper())
+                counted = count_of(argument) if kind.is_of_bits else None
+                bounds.append(Bound(item.name, argument, kind, counted))
+            case _:
+                return _why_not_updated(item.expression, group)
+    return GroupState(tuple(counts), tuple(sums), tuple(averages), tuple(odd_bits), tuple(bounds))
+
+
+def _why_not_updated(expression: exp.Expr, group: Group) -> str:
+    written = sql_of(expression)
+    reason = why_not_from_sums(expression, group.source)
+    return f"{written} cannot be updated from its old value" if reason is None else f"{written}: {reason}"
+
+
+def _known_with(argument: exp.Expr) -> exp.Expr:
+    """A part of an argument that is NULL just where all of it is, so that sums share their counts: of the casts and products
+    that `moments` writes, none of which fails. Casts of users may give NULL."""
+    match argument:
+        case exp.Cast(args={"this": inner, "to": exp.Var()}):
+            return _known_with(inner)
+        case exp.Mul(args={"this": inner, "expression": exp.Literal()}):
+            return _known_with(inner)
+        case exp.Mul(args={"this": one, "expression": other}) if _known_with(one) == _known_with(other):
+            return _known_with(one)
+    return argument
 
 
 def _call(expression: exp.Expr) -> tuple[str, exp.Expr | None]:
-    """An aggregate as the name of its function and its argument; a FILTER becomes part of the argument."""
+    """An aggregate as the name of its function and its argument; a FILTER becomes part of the argument. Without a name if it
+    has several arguments, or DISTINCT."""
     condition: exp.Expr | None = None
-    call = expression
-    if isinstance(call, exp.Filter):
-        condition, call = call.expression.this, call.this
-    names: dict[type[exp.Expr], str] = {
-        exp.Count: "count",
-        exp.Sum: "sum",
-        exp.Avg: "avg",
-        exp.Min: "min",
-        exp.Max: "max",
-    }
-    name = names.get(type(call), "")
-    argument = call.this
-    if isinstance(argument, exp.Distinct) or (call.args.get("expressions") and name):
-        name = ""
+    called = expression
+    if isinstance(called, exp.Filter):
+        condition, called = called.expression.this, called.this
+    name, arguments = function_name(called), [called.this, *called.expressions]
+    if isinstance(called, exp.AnonymousAggFunc):
+        arguments = called.expressions
+    if len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
+        return "", None
+    argument: exp.Expr | None = arguments[0]
     if isinstance(argument, exp.Star) or (name == "count" and isinstance(argument, exp.Literal)):
         argument = None
     if condition is not None:
@@ -153,24 +207,18 @@ def hidden_items(query: Project) -> tuple[Item, ...]:
         kept.append(Item(counted.name, exp.Count(this=argument)))
     kept += [Item(summed.name, exp.Sum(this=summed.argument.copy())) for summed in state.sums]
     kept += [Item(each.name, exp.Avg(this=each.argument.copy())) for each in state.averages]
-    kept += [Item(each.name, aggregate_of(each)) for each in state.extremes]
+    kept += [Item(each.name, call("BIT_XOR", each.argument.copy())) for each in state.odd_bits]
+    kept += [Item(each.name, each.over(each.argument.copy())) for each in state.bounds]
     return keys + tuple(item for item in kept if item.name not in shown)
-
-
-def aggregate_of(extreme: Extreme) -> exp.Expr:
-    function = exp.Min if extreme.is_least else exp.Max
-    return function(this=extreme.argument.copy())
 
 
 def _kept_state(query: Project) -> GroupState | None:
     """The state of its groups, if they can be updated. With HAVING only the groups shown have a state: that is no use where
-    there is but one group, and not built for minima and maxima."""
-    if not isinstance(query.source, Group):
+    there is but one group."""
+    if not isinstance(query.source, Group) or (query.having is not None and not query.source.keys):
         return None
     state = state_of(query.source)
-    if isinstance(state, str) or (query.having is not None and (state.extremes or not query.source.keys)):
-        return None
-    return state
+    return None if isinstance(state, str) else state
 
 
 def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
@@ -181,10 +229,19 @@ def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
     types = {each.name: each.data_type for each in stored}
     averaged = {average.sum for average in state.averages}
     for summed in state.sums:
-        data_type = types[summed.name]
+        data_type = types.get(summed.name, UNKNOWN)
         if data_type != UNKNOWN and not _adds_exactly(str(data_type), summed.name in averaged):
             return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
     return None
+
+
+def why_read_again(query: Project, stored: Sequence[Column]) -> str:
+    """Why the groups of a view that keeps no state of them are read again."""
+    assert isinstance(query.source, Group)
+    state = state_of(query.source)
+    if isinstance(state, str):
+        return state
+    return inexact_sum(query, stored) or "a sum of FLOAT, DOUBLE or DECIMAL(38, …) is not exact"
 
 
 def _adds_exactly(data_type: str, is_divided: bool) -> bool:

@@ -58,10 +58,10 @@ def to_duckdb_type(data_type: DataType) -> str:
 
 @lru_cache(maxsize=512)
 def from_duckdb_type(text: str) -> DataType:
-    """The type that Spark gives what DuckDB gives this type: sums are narrower there."""
+    """The type that Spark gives what DuckDB gives this type: sums are narrower there, but for those of whole numbers."""
     if text in ("HUGEINT", "UBIGINT", "UHUGEINT"):
         return Simple("BIGINT")
-    if text.startswith("DECIMAL(38,"):
+    if text.startswith("DECIMAL(38,") and text != "DECIMAL(38,0)":
         return Simple(f"DECIMAL(20,{text.removeprefix('DECIMAL(38,')}")
     if text == "TIMESTAMP":
         return Simple("TIMESTAMP_NTZ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,62 @@ def test_turned_rows_and_groups_above_groups_follow_sparks_own_meaning(
         assert {view.strategy for view in report.views} == {"differential"}
         assert spark_oracle.wrong_views(warehouse, spark) == {}
     assert rows(warehouse.sql("SELECT * FROM pivoted")) == [(None, 0, None, None, None)]
+
+
+MEASURED = """
+CREATE TABLE reading (id INT PRIMARY KEY, place STRING, level INT, tiny TINYINT, large BIGINT, price DECIMAL(10,2), fine DECIMAL(14,6));
+INSERT INTO reading VALUES
+  (1, 'a', 5, 1, 6, 10.50, 0.000001), (2, 'a', 3, -1, 12, 12.25, 12345678.5), (3, 'a', 8, 3, NULL, 9.00, -0.25), (4, 'b', 7, 4, 1, 1.00, 2),
+  (5, 'b', 1, 2, 2, 3.50, 1), (6, 'b', 2, NULL, 4, NULL, NULL), (7, NULL, 1, 1, 1, 1, 1), (8, NULL, 2, 2, 2, 7, 3);
+CREATE MATERIALIZED VIEW together REFRESH STRICT AS SELECT place, corr(level, price) AS c, corr(price, fine) AS d,
+  covar_pop(level, fine) AS e, covar_samp(price, price) AS f, corr(level, price) FILTER (WHERE id < 100) AS g FROM reading GROUP BY place;
+CREATE MATERIALIZED VIEW spread REFRESH STRICT AS SELECT place, stddev(price) AS s, var_pop(fine) AS v, variance(price) AS w,
+  stddev_pop(CAST(tiny AS DECIMAL(8,3))) AS l FROM reading GROUP BY place HAVING stddev_pop(level) > 0.5;
+CREATE MATERIALIZED VIEW bits REFRESH STRICT AS SELECT place, bit_or(level) AS o, bit_and(tiny) AS a, bit_xor(large) AS x,
+  bit_or(tiny) AS t, max(level) AS m FROM reading GROUP BY place;
+CREATE MATERIALIZED VIEW odd REFRESH STRICT AS SELECT bit_xor(tiny) AS x, stddev(price) AS s FROM reading
+"""
+
+
+def test_correlations_deviations_of_decimals_and_bits_follow_random_changes(
+    warehouse: Warehouse, spark: Any
+) -> None:
+    """Levels and prices are distinct in each group, for Spark's CORR fails where a column is constant."""
+    warehouse.run_script(MEASURED)
+    generator = random.Random(1996)
+    for step in range(6):
+        low = 100 * (step + 1)
+        rows = [
+            f"({low + at}, {generator.choice(('NULL', repr('a'), repr('b')))}, {low + at}, {generator.choice((-128, 5, 127, 'NULL'))}, "
+            f"{generator.choice((1 << 62, -1, 3, 'NULL'))}, {low + at}.{generator.randint(10, 99)}, {generator.randint(-(10**13), 10**13)}e-6)"
+            for at in range(5)
+        ]
+        warehouse.sql(f"INSERT INTO reading VALUES {', '.join(rows)}")
+        if step % 2:
+            kept = generator.randint(0, 3)
+            warehouse.sql(f"DELETE FROM reading WHERE id > 8 AND id % 4 = {kept}")
+            warehouse.sql(
+                f"UPDATE reading SET level = level + 1000, tiny = {step}, price = price + 0.01 WHERE id % 3 = 0"
+            )
+        report = warehouse.refresh()
+        assert {view.strategy for view in report.views} == {"differential"}
+        assert spark_oracle.wrong_views(warehouse, spark) == {}
+    warehouse.sql("DELETE FROM reading")
+    warehouse.refresh()
+    assert spark_oracle.wrong_views(warehouse, spark) == {}
+
+
+def test_a_correlation_with_a_constant_fails_as_in_spark(warehouse: Warehouse, rows: Any) -> None:
+    warehouse.run_script(
+        "CREATE TABLE t (id INT PRIMARY KEY, x INT, y INT); INSERT INTO t VALUES (1, 1, 1), (2, 2, 3);"
+        "CREATE MATERIALIZED VIEW c AS SELECT corr(x, y) AS c FROM t"
+    )
+    warehouse.sql("UPDATE t SET x = 1")
+    with pytest.raises(RefreshFailedError, match="Division by zero"):
+        warehouse.refresh()
+    warehouse.sql("DELETE FROM t WHERE id = 2")
+    warehouse.refresh()
+    assert rows(warehouse.sql("SELECT * FROM c")) == [(None,)]
 
 
 def test_averages_are_rounded_as_spark_rounds_them_before_something_is_made_of_them(

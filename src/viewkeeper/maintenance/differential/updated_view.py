@@ -1,6 +1,6 @@
 """The change of a view of groups whose counts and exact sums are updated: old value plus what came minus what went.
 
-Minima and maxima are updated too; only groups that lost what they showed are read again (`extremes`). So are groups
+Bounds such as minima and maxima are updated too; only groups that lost what they showed are read again (`bounds`). So are groups
 that the view does not show because of HAVING: what they were is not known.
 """
 
@@ -21,11 +21,11 @@ from viewkeeper.generated_names import (
     SIGN,
     state_relation,
 )
+from viewkeeper.maintenance.differential.bounds import BoundRelations, bound_relations, stored_key
 from viewkeeper.maintenance.differential.delta_rules.affected import affected_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
-from viewkeeper.maintenance.differential.extremes import ExtremeRelations, extreme_relations, stored_key
 from viewkeeper.maintenance.differential.rows_view import old_rows
-from viewkeeper.maintenance.group_state import ROWS, GroupState, state_of
+from viewkeeper.maintenance.group_state import ROWS, GroupState, OddBits, state_of
 from viewkeeper.maintenance.plan import Derive, Limit, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
@@ -74,20 +74,20 @@ def update_steps(
         )
         for change in changes
     ]
-    has_extremes = bool(state.extremes)
+    has_bounds = bool(state.bounds)
     delta = derivation.derive(
         f"find the changes: {titles([*leaving, *changes])}",
         "delta",
         union(selects),
-        shared=has_extremes,
-        ends=has_extremes,
+        shared=has_bounds,
+        ends=has_bounds,
     )
     by_group = "add the changes up by group", "groups", _added_up(delta, group, state, arguments)
-    extremes = None
-    if has_extremes:
+    bounds = None
+    if has_bounds:
         old = old_rows(view, _limit(query, group, delta))
-        extremes = extreme_relations(view, query, derivation, delta, old, arguments)
-        groups = derivation.derive(*by_group, shared=False)
+        bounds = bound_relations(view, query, derivation, delta, old, arguments)
+        groups = derivation.derive(*by_group, shared=query.having is not None)
     else:
         groups = derivation.derive(*by_group, ends=True)
         old = old_rows(view, _limit(query, group, groups))
@@ -95,7 +95,7 @@ def update_steps(
     updated = Derive(
         "update the groups",
         state_relation(view.stem, "updated"),
-        _updated(view, query, group, state, groups, old.relation, extremes),
+        _updated(view, query, group, state, groups, old.relation, bounds),
         (old,),
     )
     return (
@@ -147,7 +147,8 @@ def _arguments(state: GroupState) -> list[exp.Expr]:
     for argument in [
         *(counted.argument for counted in state.counts),
         *(summed.argument for summed in state.sums),
-        *(extreme.argument for extreme in state.extremes),
+        *(odd.argument for odd in state.odd_bits),
+        *(bound.argument for bound in state.bounds),
     ]:
         if argument is not None and argument not in found:
             found.append(argument)
@@ -172,6 +173,10 @@ def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, 
             chosen = side(this=column(SIGN), expression=literal(0))
             value = exp.If(this=chosen, true=column(name_of[summed.argument]), false=exp.Null())
             items.append(alias(call("SUM", value), f"{name}{summed.name}"))
+    for odd in state.odd_bits:
+        is_odd = exp.NEQ(this=exp.Mod(this=column(SIGN), expression=literal(2)), expression=literal(0))
+        value = exp.If(this=is_odd, true=column(name_of[odd.argument]), false=exp.Null())
+        items.append(alias(call("BIT_XOR", value), odd.name))
     select = select_from(relation_named(delta), items)
     return select.group_by(*(key.copy() for key in keys)) if keys else select
 
@@ -183,9 +188,9 @@ def _updated(
     state: GroupState,
     groups: str,
     old: str,
-    extremes: ExtremeRelations | None,
+    bounds: BoundRelations | None,
 ) -> str:
-    """One row per affected group: its old stored columns, and what they become. Counts, sums and extremes are columns of
+    """One row per affected group: its old stored columns, and what they become. Counts, sums and the like are columns of
     an inner query, so that what is made of them is not written out again and again."""
     types = {each.name: each.data_type for each in view.stored}
     kept: dict[str, exp.Expr] = {key.name: column(key.name, groups) for key in group.keys}
@@ -194,9 +199,13 @@ def _updated(
         kept[counted.name] = exp.Add(this=before, expression=column(counted.name, groups))
     for summed in state.sums:
         kept[summed.name] = _new_sum(summed.name, kept[summed.count], types[summed.name], groups, old)
-    for extreme in state.extremes:
-        assert extremes is not None
-        kept[extreme.name] = extremes.new_value(extreme, column(extreme.name, old))
+    for odd in state.odd_bits:
+        kept[odd.name] = as_type(_new_odd_bits(odd, kept[odd.count], groups, old), types[odd.name])
+    for bound in state.bounds:
+        assert bounds is not None
+        count = None if bound.count is None else kept[bound.count]
+        value = bounds.new_value(bound, column(bound.name, old), count)
+        kept[bound.name] = value if count is None else as_type(value, types[bound.name])
     before_and_after = [
         *(alias(value, f"{_NEW}{name}") for name, value in kept.items()),
         *(alias(column(each.name, old), f"{_OLD}{each.name}") for each in view.stored),
@@ -206,8 +215,8 @@ def _updated(
         on=_same_group(query, group, groups, old),
         join_type="left" if query.having is None else "inner",
     )
-    if extremes is not None:
-        inner = extremes.joined(inner, groups, group)
+    if bounds is not None:
+        inner = bounds.joined(inner, groups, group)
     new: dict[str, exp.Expr] = {name: column(f"{_NEW}{name}") for name in kept}
     for average in state.averages:
         value = _average(new[average.sum], new[average.count], types[average.sum])
@@ -241,6 +250,13 @@ def _new_sum(name: str, count: exp.Expr, data_type: DataType, groups: str, old: 
     total = exp.Sub(this=came, expression=part(column(f"{_MINUS}{name}", groups)))
     some = exp.GT(this=exp.Paren(this=count.copy()), expression=literal(0))
     return exp.If(this=some, true=as_type(total, data_type), false=exp.Null())
+
+
+def _new_odd_bits(odd: OddBits, count: exp.Expr, groups: str, old: str) -> exp.Expr:
+    """What came and what went turn bits alike; NULL if no value is left."""
+    before, change = (call("COALESCE", column(odd.name, each), literal(0)) for each in (old, groups))
+    some = exp.GT(this=exp.Paren(this=count.copy()), expression=literal(0))
+    return exp.If(this=some, true=exp.BitwiseXor(this=before, expression=change), false=exp.Null())
 
 
 def _average(total: exp.Expr, count: exp.Expr, sum_type: DataType) -> exp.Expr:

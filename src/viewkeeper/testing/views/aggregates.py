@@ -27,15 +27,19 @@ def aggregate(draft: Draft, terms: Sequence[Term], exact_only: bool = False) -> 
         _extreme,
     ]
     writers += [_sum, _sum, _sum] if of_kind(terms, INTEGER) + of_kind(terms, DECIMAL) else []
-    writers += [_sum_distinct] if of_kind(terms, INTEGER) else []
+    writers += [_sum_distinct, _bits, _bits] if of_kind(terms, INTEGER) else []
     writers += [_boolean] * 4 if of_kind(terms, BOOLEAN) else []
     if not exact_only:
-        writers += [_average, _average, _deviation] if of_kind(terms, INTEGER) else []
+        writers += [_average, _average, _deviation, _correlation] if of_kind(terms, INTEGER) else []
+        writers += [_deviation, _deviation, _correlation] if of_kind(terms, DECIMAL) else []
         writers += [_sum_of_doubles] if [term for term in of_kind(terms, DOUBLE) if term.is_stored] else []
     found = draft.pick(writers)(draft, terms)
     if draft.chance(0.12):
         draft.uses("filter clause")
-        return Term(f"{found.sql} FILTER (WHERE {condition(draft, terms)})", found.kind)
+        found = Term(f"{found.sql} FILTER (WHERE {condition(draft, terms)})", found.kind)
+    if found.sql.startswith("corr("):
+        # Of fewer than two rows DuckDB's answer is NaN, Spark's NULL.
+        return Term(f"nullif({found.sql}, CAST('NaN' AS DOUBLE))", DOUBLE)
     return found
 
 
@@ -90,11 +94,23 @@ def _average(draft: Draft, terms: Sequence[Term]) -> Term:
 
 
 def _deviation(draft: Draft, terms: Sequence[Term]) -> Term:
-    integers = of_kind(terms, INTEGER)
+    numbers = of_kind(terms, INTEGER) + of_kind(terms, DECIMAL)
     if draft.chance(0.3):
         draft.uses("covariance")
         call = draft.pick(("covar_pop", "covar_samp"))
-        return Term(f"{call}({draft.pick(integers).sql}, {draft.pick(integers).sql})", DOUBLE)
+        return Term(f"{call}({draft.pick(numbers).sql}, {draft.pick(numbers).sql})", DOUBLE)
     draft.uses("stddev")
     call = draft.pick(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-    return Term(f"{call}({draft.pick(integers).sql})", DOUBLE)
+    return Term(f"{call}({draft.pick(numbers).sql})", DOUBLE)
+
+
+def _correlation(draft: Draft, terms: Sequence[Term]) -> Term:
+    draft.uses("corr")
+    numbers = of_kind(terms, INTEGER) + of_kind(terms, DECIMAL)
+    return Term(f"corr({draft.pick(numbers).sql}, {draft.pick(numbers).sql})", DOUBLE)
+
+
+def _bits(draft: Draft, terms: Sequence[Term]) -> Term:
+    call = draft.pick(("bit_and", "bit_or", "bit_xor"))
+    draft.uses(call)
+    return Term(f"{call}({draft.pick(of_kind(terms, INTEGER)).sql})", INTEGER)

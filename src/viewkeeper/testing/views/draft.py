@@ -19,7 +19,8 @@ _CONSTRUCTS = {
     "expressions": "case, coalesce, arithmetic, string function, date function, star",
     "groups": "group by, one group, group by expression, hidden group key, having, filter clause, "
     "aggregate in expression, rollup, cube, grouping sets, grouping",
-    "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, covariance, bool_and, bool_or",
+    "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, covariance, corr, "
+    "bool_and, bool_or, bit_and, bit_or, bit_xor",
     "sets": "distinct, union, union all, intersect, intersect all, except, except all, three operands",
     "windows": "rank, dense_rank, row_number, lag, first_value, window sum, window count, window min, "
     "window frame, window over all, first of each, qualify, named window",
