@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -114,8 +114,7 @@ def definition(database: duckdb.DuckDBPyConnection, case: Case) -> ViewDefinitio
 
 def _as_written(database: duckdb.DuckDBPyConnection, view: ViewDefinition) -> ViewDefinition:
     """The same view, planned without simplifying its query."""
-    as_written = replace(view, hidden=(), is_simplified=False)
-    return with_hidden_columns(as_written, partial(_types_of, database))
+    return with_hidden_columns(view.unsimplified(), partial(_types_of, database))
 
 
 def _types_of(database: duckdb.DuckDBPyConnection, sql: str) -> list[Column]:
