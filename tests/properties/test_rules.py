@@ -29,7 +29,6 @@ from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalys
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Certainty
-from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import Operation
@@ -63,12 +62,9 @@ def view_and_analysis(
     return view, analysis_of(view, case.schema.declarations)
 
 
-def goes_wrong(
-    database: duckdb.DuckDBPyConnection, view: ViewDefinition, rules: RuleSet, case: Case
-) -> str | None:
+def goes_wrong(database: duckdb.DuckDBPyConnection, run: RuleRun, case: Case) -> str | None:
     """How a view that its rules keep differs from its query, if it does."""
     right = answers(database, case)
-    run = RuleRun(database, view, rules)
     run.load(right[0])
     for (before, after), rows in zip(pairwise(case.stream), right[1:], strict=True):
         run.react(transition(case.schema, before, after))
@@ -90,7 +86,7 @@ def test_rules_keep_the_view(database: duckdb.DuckDBPyConnection, name: str) -> 
         rules = rules_of(view, DECLARED)
         if rules.unread is not None:
             return
-        wrong = goes_wrong(database, view, rules, case)
+        wrong = goes_wrong(database, RuleRun(database, view, rules), case)
         assert wrong is None, wrong
 
 
@@ -109,7 +105,7 @@ def test_rules_keep_random_views(database: duckdb.DuckDBPyConnection) -> None:
             tried["views"] += 1
             if rules.unread is not None:
                 continue
-            wrong = goes_wrong(database, view, rules, case)
+            wrong = goes_wrong(database, RuleRun(database, view, rules), case)
             assert wrong is None, f"{case.name}: {wrong}"
             tried["views with rules"] += 1
             tried.update(f"{each.reference.place.value} references" for each in analysis.references)
@@ -125,7 +121,7 @@ def test_a_view_that_is_rematerialized_by_choice(database: duckdb.DuckDBPyConnec
         case = case_for_view(WITH_MORE_TABLES, TEXTS["bad_flight"], SEED + seed)
         view = definition(database, replace(case, is_trusted=True))
         rules = rules_of(view, DECLARED, chosen)
-        wrong = goes_wrong(database, view, rules, case)
+        wrong = goes_wrong(database, RuleRun(database, view, rules), case)
         assert wrong is None, wrong
         done += [rule.name for rule in rules.rules]
     assert any(name.startswith("rematerialize") for name in done)
@@ -242,9 +238,10 @@ def test_rules_that_take_a_reference_for_safe_go_wrong(database: duckdb.DuckDBPy
                 if str(rule.triggers[0].table) == str(verdict.reference.table)
             ]
             assert {Certainty.BY_KEY, Certainty.BLOCKED, Certainty.BY_THE_VIEW} & set(checked)
+            run = RuleRun(database, view, rules)
             for seed in range(LONGEST_SEARCH):
                 streams += 1
-                if goes_wrong(database, view, rules, case_for_view(WITH_MORE_TABLES, text, SEED + seed)):
+                if goes_wrong(database, run, case_for_view(WITH_MORE_TABLES, text, SEED + seed)):
                     break
             else:
                 not_found.add((name, verdict.reference.scan.alias))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import duckdb
+from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations
@@ -49,13 +50,19 @@ def rules_of(
 
 
 class RuleRun:
-    """A view in a table of DuckDB, kept by its rules."""
+    """A view in a table of DuckDB, kept by its rules; it can be loaded again for another stream of changes."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, view: ViewDefinition, rules: RuleSet) -> None:
         self._database, self.view, self.rules = database, view, rules
         self.triggered: list[str] = []
+        self._written: dict[str, list[str]] = {}
+        assert len({rule.name for rule in rules.rules}) == len(rules.rules), "two rules of one name"
 
     def load(self, rows: Sequence[Row]) -> None:
+        self.triggered = []
+        self._fill_view(rows)
+
+    def _fill_view(self, rows: Sequence[Row]) -> None:
         fill(self._database, self.rules.stem, self.view.columns, rows)
 
     def rows(self) -> list[Row]:
@@ -92,17 +99,32 @@ class RuleRun:
                     pass
         self._recount([rule for rule in triggered if rule.effect is Effect.RECOUNT])
 
+    def _sql(self, rule: Rule) -> list[str]:
+        """What a rule does, as DuckDB takes it; written once for all streams."""
+        if rule.name not in self._written:
+            match rule.effect:
+                case Effect.REMATERIALIZE | Effect.DELETE:
+                    trees: Sequence[exp.Expr] = statements(self.rules, rule)
+                case Effect.INSERT:
+                    trees = [coming_rows(self.rules, action) for action in rule.actions]
+                case Effect.RECOUNT:
+                    trees = [net_copies(self.rules, rule.actions)]
+            self._written[rule.name] = [to_duckdb(render(each)) for each in trees]
+        return self._written[rule.name]
+
     def _run(self, rule: Rule) -> None:
-        for each in statements(self.rules, rule):
-            self._database.execute(to_duckdb(render(each)))
+        for sql in self._sql(rule):
+            self._database.execute(sql)
 
     def _insert(self, rule: Rule) -> None:
-        for action in rule.actions:
-            rows = self._database.execute(to_duckdb(render(coming_rows(self.rules, action)))).fetchall()
+        for sql in self._sql(rule):
+            rows = self._database.execute(sql).fetchall()
             for name in (self.rules.stem, f"{self.rules.stem}_{State.INSERTED.value}"):
                 self._append(name, rows)
 
     def _append(self, name: str, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
         known = self._database.execute(f"SELECT * FROM {quoted(name)}").fetchall()
         fill(self._database, name, self.view.columns, [*known, *rows])
 
@@ -110,12 +132,12 @@ class RuleRun:
         """Copies of all rules are added up before any is taken."""
         total: Counter[Row] = Counter(self.rows())
         for rule in rules:
-            sql = to_duckdb(render(net_copies(self.rules, rule.actions)))
-            for *row, copies in self._database.execute(sql).fetchall():
-                total[tuple(row)] += copies
+            for sql in self._sql(rule):
+                for *row, copies in self._database.execute(sql).fetchall():
+                    total[tuple(row)] += copies
         if rules:
             assert all(copies >= 0 for copies in total.values()), total
-            self.load(list(total.elements()))
+            self._fill_view(list(total.elements()))
 
 
 def _is_triggered(rule: Rule, tables: Mapping[str, TableState]) -> bool:
@@ -148,9 +170,11 @@ def transition(schema: Schema, before: Rows, after: Rows) -> dict[str, TableStat
 
 def answers(database: duckdb.DuckDBPyConnection, case: Case) -> list[list[Row]]:
     """What the query itself gives at every moment of the stream."""
-    found = []
+    found, filled = [], dict[str, Sequence[Row]]()
     for rows in case.stream:
         for table in case.schema.tables:
-            fill(database, table.name.name, table.columns, rows[table.id])
+            if filled.get(table.id) != rows[table.id]:
+                fill(database, table.name.name, table.columns, rows[table.id])
+                filled[table.id] = rows[table.id]
         found.append(database.execute(to_duckdb(case.text)).fetchall())
     return found

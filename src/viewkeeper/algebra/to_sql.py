@@ -38,7 +38,7 @@ from viewkeeper.algebra.nodes import (
     output_names,
 )
 from viewkeeper.generated_names import HIDDEN_PREFIX
-from viewkeeper.sql.rendering import alias, column, literal, select_from
+from viewkeeper.sql.rendering import alias, all_of, column, literal, select_from
 
 _KEEP = f"{HIDDEN_PREFIX}keep"
 
@@ -227,7 +227,7 @@ class Writer:
         both = Frame(left.select, {**left.nested, **right.nested}, left.carried + right.carried)
         join = exp.Join(this=right.relation, **_JOIN_WORDS[kind])
         if kind != "cross":
-            join.set("on", exp.and_(*(both.over(each) for each in conditions)))
+            join.set("on", all_of(both.over(each) for each in conditions))
         joined = extended(left.select)
         joined.append("joins", join)
         return replace(both, select=joined)
@@ -265,13 +265,16 @@ class Writer:
                 if keys:
                     select = select.group_by(*(frame.over(key.expression) for key in keys), copy=False)
                 having = query.having
-                return select if having is None else select.having(frame.over(below(having, source)))
+                if having is None:
+                    return select
+                return select.having(frame.over(below(having, source)), copy=False)
             case Window():
                 if query.having is None:
                     return frame.selecting(written)
                 keep = alias(frame.over(below(query.having, source)), _KEEP)
                 inner = as_relation(frame.selecting([*written, keep]), f"{HIDDEN_PREFIX}kept")
-                return select_from(inner, [column(each.alias) for each in shown]).where(column(_KEEP))
+                kept = select_from(inner, [column(each.alias) for each in shown])
+                return kept.where(column(_KEEP), copy=False)
             case _:
                 return frame.selecting(written)
 
@@ -334,7 +337,7 @@ def top_rows(top: TopRows, rows: exp.Query) -> exp.Select:
     order = [each.copy() for each in top.order] + [
         exp.Ordered(this=column(name), desc=False, nulls_first=True) for name in names
     ]
-    select = select.order_by(*order)
+    select = select.order_by(*order, copy=False)
     if top.limit is not None:
-        select = select.limit(top.limit)
-    return select.offset(top.offset) if top.offset else select
+        select = select.limit(top.limit, copy=False)
+    return select.offset(top.offset, copy=False) if top.offset else select

@@ -28,6 +28,7 @@ from viewkeeper.maintenance.comparable import comparable, is_comparable_in_merge
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import (
     alias,
+    all_of,
     call,
     column,
     explode_sequence,
@@ -35,6 +36,7 @@ from viewkeeper.sql.rendering import (
     relation_named,
     render,
     select_from,
+    semi_joined,
     union_all,
 )
 
@@ -72,7 +74,9 @@ def numbered_rows(relation: str, columns: Sequence[Column], ordered_by: Sequence
         relation_named(relation), columns, [alias(call("COUNT", exp.Star()), SIGNED_COUNT)]
     )
     copies = explode_sequence(literal(1), column(SIGNED_COUNT), COPY_NUMBER)
-    numbered = select_from(counted.subquery(), stored_items(columns)).lateral(copies, append=True)
+    numbered = select_from(counted.subquery(copy=False), stored_items(columns)).lateral(
+        copies, append=True, copy=False
+    )
     return render(numbered.order_by(*map(column, ordered_by)) if ordered_by else numbered)
 
 
@@ -105,7 +109,7 @@ def touched_rows(relation: str, delta: str, columns: Sequence[Column]) -> str:
         for each in columns
     ]
     select = select_from(relation_named(relation), [column(each.name, relation) for each in columns])
-    return render(select.join(relation_named(delta), on=exp.and_(*same), join_type="left semi"))
+    return render(semi_joined(select, delta, same))
 
 
 def positions(rows: str, going: str, columns: Sequence[Column]) -> str:
@@ -118,7 +122,7 @@ def positions(rows: str, going: str, columns: Sequence[Column]) -> str:
         for each in columns
     ]
     select = select_from(relation_named(rows), [column(FILE, rows), column(POSITION, rows)])
-    return render(select.join(relation_named(going), on=exp.and_(*same), join_type="left semi"))
+    return render(semi_joined(select, going, same))
 
 
 def _difference(new: str, old: str, columns: Sequence[Column]) -> exp.Select:
@@ -141,7 +145,7 @@ def _netted(signed: exp.Union, columns: Sequence[Column]) -> exp.Select:
         alias(call("SUM", column(OLD_COUNT)), OLD_COUNT),
     ]
     differs = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
-    return grouped_rows(signed.subquery(), columns, counts).having(differs)
+    return grouped_rows(signed.subquery(copy=False), columns, counts).having(differs, copy=False)
 
 
 def grouped_rows(relation: exp.Expr, columns: Sequence[Column], counts: Sequence[exp.Expr]) -> exp.Select:
@@ -153,7 +157,7 @@ def grouped_rows(relation: exp.Expr, columns: Sequence[Column], counts: Sequence
         keys.append(key)
         plain = isinstance(key, exp.Column)
         items.append(column(each.name) if plain else alias(call("ANY_VALUE", column(each.name)), each.name))
-    return select_from(relation, [*items, *counts]).group_by(*keys)
+    return select_from(relation, [*items, *counts]).group_by(*keys, copy=False)
 
 
 def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:
@@ -169,7 +173,7 @@ def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:
         false=literal(DELETED),
     )
     items = [*stored_items(columns), alias(kind, CHANGE_KIND)]
-    return select_from(netted.subquery(), items).lateral(copies, append=True)
+    return select_from(netted.subquery(copy=False), items).lateral(copies, append=True, copy=False)
 
 
 def merge(target: str, changes: str, columns: Sequence[Column]) -> str:
@@ -193,7 +197,7 @@ def merge(target: str, changes: str, columns: Sequence[Column]) -> str:
     statement = exp.Merge(
         this=relation_named(target),
         using=relation_named(changes),
-        on=exp.and_(*conditions),
+        on=all_of(conditions),
         whens=exp.Whens(
             expressions=[
                 exp.When(

@@ -27,4 +27,4 @@ def with_hidden_columns(
     if isinstance(query.source, Group) and inexact_sum(query, view.columns + hidden) is not None:
         keys = {key.name for key in query.source.keys}
         hidden = tuple(each for each in hidden if each.name in keys)
-    return replace(view, hidden=hidden)
+    return view.with_hidden(hidden)

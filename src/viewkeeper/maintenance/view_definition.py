@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from viewkeeper.algebra.from_query import OutsideAlgebra, read_algebra
@@ -39,6 +39,18 @@ class ViewDefinition:
     def algebra(self) -> Project | OutsideAlgebra:
         found = self.algebra_as_written
         return found if isinstance(found, OutsideAlgebra) or not self.is_simplified else simplified(found)
+
+    def with_hidden(self, hidden: tuple[Column, ...]) -> ViewDefinition:
+        return self._of_the_same_query(replace(self, hidden=hidden))
+
+    def unsimplified(self) -> ViewDefinition:
+        """The view as it is before its table has hidden columns, planned without simplifying its query."""
+        return self._of_the_same_query(replace(self, hidden=(), is_simplified=False))
+
+    def _of_the_same_query(self, other: ViewDefinition) -> ViewDefinition:
+        """What has been read of the query holds for the other view too: it is read once."""
+        vars(other)["algebra_as_written"] = self.algebra_as_written
+        return other
 
     @property
     def stored(self) -> tuple[Column, ...]:

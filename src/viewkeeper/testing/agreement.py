@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import duckdb
@@ -87,33 +88,38 @@ def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
         done = _refreshes(plans, view, case, steps, oracle)
         at_once = [(case.stream[0], case.stream[-1])]
         if view.algebra_as_written != view.algebra:
-            _refreshes(plans, definition(plans, case, is_simplified=False), case, at_once, oracle)
+            _refreshes(plans, _as_written(plans, view), case, at_once, oracle)
         elif len(steps) > 1:
             done += _refreshes(plans, view, case, at_once, oracle)
         return Outcome(tuple(done))
 
 
-def definition(database: duckdb.DuckDBPyConnection, case: Case, is_simplified: bool = True) -> ViewDefinition:
+def definition(database: duckdb.DuckDBPyConnection, case: Case) -> ViewDefinition:
     """The view as CREATE would define it; its types are those that DuckDB tells."""
     query = bind_query(Fragment.whole(case.text), case.schema.resolve, case.schema.names)
     if query.problems:
         raise query.problems[0]
     for found in query.inputs:
         fill(database, found.relation, found.columns, ())
-
-    def types_of(sql: str) -> list[Column]:
-        described = database.execute(f"DESCRIBE {to_duckdb(sql)}").fetchall()
-        return [Column(name, from_duckdb_type(data_type)) for name, data_type, *_ in described]
-
     try:
-        columns = tuple(types_of(query.text_over(lambda found: found.relation).text))
+        columns = tuple(_types_of(database, query.text_over(lambda found: found.relation).text))
     except duckdb.Error as error:
         raise UnsupportedError(
             f"DuckDB does not take the query: {_first_line(error)}", "use functions that both engines have."
         ) from error
     declared = case.schema.declarations if case.is_trusted else {}
-    view = ViewDefinition(_VIEW, str(_VIEW), query, columns, declared=declared, is_simplified=is_simplified)
-    return with_hidden_columns(view, types_of)
+    view = ViewDefinition(_VIEW, str(_VIEW), query, columns, declared=declared)
+    return with_hidden_columns(view, partial(_types_of, database))
+
+
+def _as_written(database: duckdb.DuckDBPyConnection, view: ViewDefinition) -> ViewDefinition:
+    """The same view, planned without simplifying its query."""
+    return with_hidden_columns(view.unsimplified(), partial(_types_of, database))
+
+
+def _types_of(database: duckdb.DuckDBPyConnection, sql: str) -> list[Column]:
+    described = database.execute(f"DESCRIBE {to_duckdb(sql)}").fetchall()
+    return [Column(name, from_duckdb_type(data_type)) for name, data_type, *_ in described]
 
 
 def _first_line(error: Exception) -> str:

@@ -13,7 +13,7 @@ from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.plan import Derive, Limit, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
-from viewkeeper.sql.rendering import all_of, column, relation_named, render, select_from
+from viewkeeper.sql.rendering import column, relation_named, render, select_from, semi_joined
 
 
 def shown_keys(query: Project) -> dict[str, str] | None:
@@ -52,7 +52,7 @@ def reread_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
     what = "groups" if isinstance(source, Group) else "partitions"
     old = old_rows(view, Limit(tuple(keys.values()), affected, tuple(keys), keeps_nulls=True))
     touched = state_relation(view.stem, "touched")
-    same = all_of(
+    same = (
         exp.NullSafeEQ(this=column(shown, old.relation), expression=column(key, affected))
         for key, shown in keys.items()
     )
@@ -65,7 +65,7 @@ def reread_steps(view: ViewDefinition, query: Project, derivation: Derivation) -
         Derive(
             f"find these {what} in the view",
             touched,
-            render(in_view.join(relation_named(affected), on=same, join_type="left semi")),
+            render(semi_joined(in_view, affected, same)),
             (old,),
         ),
         WriteChangeSet(difference(new, touched, view.stored), ()),

@@ -18,7 +18,7 @@ from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
 from viewkeeper.maintenance.differential.derivation import Change, Derivation, Signed, called, titles, union
 from viewkeeper.maintenance.differential.limits import Limits, Values, attribute_of
 from viewkeeper.maintenance.plan import State
-from viewkeeper.sql.rendering import alias, all_of, column, literal, relation_named, select_from
+from viewkeeper.sql.rendering import alias, column, literal, select_from, semi_joined
 
 
 def key_items(source: Group | Window) -> tuple[Item, ...]:
@@ -44,7 +44,7 @@ def affected_keys(
     return derivation.derive(
         f"find the affected {what}: {titles(changes)}",
         f"{called(source.source)}_affected",
-        select_from(inner, [column(key.name) for key in keys]).distinct(),
+        select_from(inner, [column(key.name) for key in keys]).distinct(copy=False),
         shared=True,
         ends=ends,
     )
@@ -56,11 +56,10 @@ def affected_rows(derivation: Derivation, source: Group | Window, state: State, 
     frame = derivation.rows(source.source, state, key_limits(keys, affected))
     if frame.select.args.get("laterals"):
         frame = derivation.writer.flattened(frame, source.source)
-    same = all_of(
+    same = (
         exp.NullSafeEQ(this=frame.over(key.expression), expression=column(key.name, affected)) for key in keys
     )
-    semi = extended(frame.select).join(relation_named(affected), on=same, join_type="left semi", copy=False)
-    return replace(frame, select=semi)
+    return replace(frame, select=semi_joined(extended(frame.select), affected, same))
 
 
 def key_limits(keys: Sequence[Item], affected: str) -> Limits:

@@ -16,7 +16,7 @@ from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.differential.limits import Values, limits_in_query
 from viewkeeper.maintenance.plan import State
-from viewkeeper.sql.rendering import alias, all_of, column, literal, relation_named, select_from
+from viewkeeper.sql.rendering import alias, column, literal, select_from, semi_joined
 
 
 def signed(derivation: Derivation, query: SetOperation) -> list[Signed]:
@@ -33,7 +33,7 @@ def signed(derivation: Derivation, query: SetOperation) -> list[Signed]:
     affected = derivation.derive(
         f"find the affected rows: {titles(parts)}",
         f"{query.kind.value}_affected",
-        select_from(inner, [column(name) for name in names]).distinct(),
+        select_from(inner, [column(name) for name in names]).distinct(copy=False),
     )
     found = []
     for state, sign, words in ((State.NEW, 1, "these rows now"), (State.OLD, -1, "these rows before")):
@@ -63,12 +63,12 @@ def _at(
         mine.lower(): Values(affected, name, or_null=True) for mine, name in zip(own, names, strict=True)
     }
     rows = as_relation(derivation.query_rows(query, state, limits_in_query(query, values)), side)
-    same = all_of(
+    same = (
         exp.NullSafeEQ(this=column(mine, side), expression=column(name, affected))
         for mine, name in zip(own, names, strict=True)
     )
     items = [alias(column(mine, side), name) for mine, name in zip(own, names, strict=True)]
-    return select_from(rows, items).join(relation_named(affected), on=same, join_type="left semi")
+    return semi_joined(select_from(rows, items), affected, same)
 
 
 def _renamed(select: exp.Query, own: tuple[str, ...], names: tuple[str, ...]) -> exp.Query:
