@@ -54,11 +54,13 @@ def case_of(
     return Case(read_schema(schema), text, tuple(stream), is_trusted, changes_by_key, name)
 
 
-def random_case(seed: int, breaks_constraints: bool = False) -> Case:
-    """The case of a seed: random tables, a random view, random changes."""
+def random_case(seed: int, breaks_constraints: bool = False, largest: int | None = None) -> Case:
+    """The case of a seed: random tables, a random view of at most so many characters, random changes."""
     generator = random.Random(seed)
     schema = random_schema(generator)
     view = random_view(generator, schema)
+    while largest is not None and len(view.text) > largest:
+        view = random_view(generator, schema)
     return _case(generator, schema, view.text, Values(), seed, breaks_constraints, view.constructs)
 
 
