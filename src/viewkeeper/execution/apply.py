@@ -237,15 +237,18 @@ def find_positions(session: Any, table: OwnTable, going: pa.Table) -> Sequence[P
 
 def _searched_places(table: OwnTable, going: pa.Table) -> list[Place] | None:
     """The places as the column tells them that has the most values in these rows; None leaves it to Spark."""
-    columns = {each.name: going.column(each.name).unique().to_pylist() for each in table.columns}
-    telling = {each.name for each in table.columns if can_limit(each.data_type, columns[each.name])}
-    if not telling or "://" in table.address:
+    values = {
+        each.name: going.column(each.name).unique().to_pylist()
+        for each in table.columns
+        if can_limit(each.data_type, [])
+    }
+    if not values or "://" in table.address:
         return None
-    name = max(sorted(telling), key=lambda each: len(columns[each]))
+    name = max(values, key=lambda each: len(values[each]))
     bounds = bounds_of(going, name)
     paths = table.files.overlapping({} if bounds is None else {name: bounds})
     files = [f"{table.address}/{unquote(path)}" for path in paths]
-    found = rows_with(columns[name], name, table.columns, files, MOST_DRIVER_ROWS)
+    found = rows_with(values[name], name, table.columns, files, MOST_DRIVER_ROWS)
     return None if found is None else known_places(table, [table.live(found)], going)
 
 
