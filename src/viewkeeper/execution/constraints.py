@@ -8,7 +8,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import ConstraintViolatedError
 from viewkeeper.execution.verify_table import verify_table
 from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey, declared_by
 from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
 from viewkeeper.maintenance.rules.leaving import decides_deletions
@@ -64,23 +64,13 @@ def reliable_declarations(
 
 
 def _declared(table: TableRecord) -> Declared:
-    never_null = {column.name.lower() for column in table.columns if not column.nullable}
-    keys = tuple(
-        UniqueKey(key.columns, key.name or "", key.rely)
-        for key in sorted(table.keys, key=lambda key: not key.primary)
-        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
-    )
-    foreign_keys = tuple(
+    foreign_keys = (
         TotalForeignKey(key.columns, key.parent_id, key.parent_columns, key.name, key.rely)
         for key in table.foreign_keys
-        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
+        if key.name not in table.distrusted
     )
-    nullable_keys = tuple(
-        UniqueKey(key.columns, key.name or "", key.rely)
-        for key in table.keys
-        if key.name not in table.distrusted and not {name.lower() for name in key.columns} <= never_null
-    )
-    return Declared(keys, foreign_keys, nullable_keys, table.append_only)
+    keys = [key for key in table.keys if key.name not in table.distrusted]
+    return declared_by(table.columns, keys, foreign_keys, table.append_only)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:
