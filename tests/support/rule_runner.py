@@ -16,7 +16,7 @@ from viewkeeper.maintenance.plan import State
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Effect, Rule
 from viewkeeper.maintenance.rules.rule_set import RuleSet
-from viewkeeper.maintenance.rules.rule_sql import coming_rows, net_copies, statements
+from viewkeeper.maintenance.rules.rule_sql import checked_rows, net_copies, statements
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import render
 from viewkeeper.sql.statements import Operation
@@ -98,7 +98,9 @@ class RuleRun:
 
     def _insert(self, rule: Rule) -> None:
         for action in rule.actions:
-            rows = self._database.execute(to_duckdb(render(coming_rows(self.rules, action)))).fetchall()
+            rows = self._database.execute(
+                to_duckdb(render(checked_rows(self.rules, action, action.checks)))
+            ).fetchall()
             for name in (self.rules.stem, f"{self.rules.stem}_{State.INSERTED.value}"):
                 self._append(name, rows)
 

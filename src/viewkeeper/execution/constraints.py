@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
@@ -12,6 +13,7 @@ from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, U
 from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
 from viewkeeper.maintenance.rules.leaving import decides_deletions
+from viewkeeper.maintenance.rules.plan_rules import why_not_run
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import TableRecord, ViewRecord
@@ -52,15 +54,30 @@ def known_keys(catalogue: Catalogue, definition: ViewDefinition) -> Declarations
 def reliable_declarations(
     workspace: Workspace, catalogue: Catalogue, definition: ViewDefinition
 ) -> Declarations:
-    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which the view tells which of
-    its rows leave."""
-    declared = dict(declarations(catalogue, definition))
+    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which rules keep the view or the
+    view tells which of its rows leave."""
+
+    def is_large(table_id: str) -> bool:
+        return workspace.log.row_count(workspace.data_address(catalogue.tables[table_id])) >= RELIED_ROWS
+
+    return _paying(definition, declarations(catalogue, definition), is_large)
+
+
+def planned_declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declarations:
+    """What a refresh of a view that does not exist yet would rely on, if its tables are not large."""
+    return _paying(definition, declarations(catalogue, definition), lambda table_id: False)
+
+
+def _paying(definition: ViewDefinition, every: Declarations, is_large: Callable[[str], bool]) -> Declarations:
+    declared = dict(every)
     children = {child for child, _ in child_parent_pairs(replace(definition, declared=declared))}
     for child in children:
-        if workspace.log.row_count(workspace.data_address(catalogue.tables[child])) < RELIED_ROWS:
+        if not is_large(child):
             declared[child] = replace(declared[child], foreign_keys=())
-    pays = any(found.foreign_keys for found in declared.values())
-    return declared if pays or decides_deletions(replace(definition, declared=declared)) else {}
+    if any(found.foreign_keys for found in declared.values()):
+        return declared
+    by_rules = why_not_run(definition, declared) is None
+    return declared if by_rules or decides_deletions(replace(definition, declared=declared)) else {}
 
 
 def _declared(table: TableRecord) -> Declared:
