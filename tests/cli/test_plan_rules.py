@@ -99,6 +99,34 @@ def test_what_triggers_are_not_written_for(airline: Warehouse, views: str, messa
     assert caught.value.message == message
 
 
+def test_a_view_over_a_view_that_no_triggers_keep(airline: Warehouse) -> None:
+    below = parse_text("CREATE MATERIALIZED VIEW a AS SELECT seat FROM res")
+    assert isinstance(below, CreateView)
+    airline._workspace.state.change(lambda catalogue: as_if_created(catalogue, below))
+    with pytest.raises(UnsupportedError) as caught:
+        airline.emit_postgres("CREATE MATERIALIZED VIEW b AS SELECT seat FROM a")
+    assert caught.value.message == "b reads the view a, for which no triggers are written here."
+    assert caught.value.hint == "name the file with a too."
+
+
+def test_views_above_react_before_the_views_below_change(airline: Warehouse) -> None:
+    """Whatever the order of the statements. The table of a view is changed by our triggers only, which do not update."""
+    script = airline.emit_postgres(
+        "CREATE MATERIALIZED VIEW b AS SELECT r.res_id, a.seat FROM res r, a WHERE r.seat = a.seat;"
+        "CREATE MATERIALIZED VIEW a AS SELECT seat FROM res"
+    )
+    assert script.index('CREATE TABLE "a"') < script.index('CREATE TABLE "b"')
+    deletion = script.split('CREATE FUNCTION "vk_delete_res"')[1].split("$vk$;")[0]
+    assert deletion.index("-- b: rule count_res_b") < deletion.index("-- a: rule count_res_a")
+    on_a = [
+        line for line in script.splitlines() if line.startswith("CREATE TRIGGER") and line.endswith('ON "a"')
+    ]
+    assert on_a == [
+        'CREATE TRIGGER "vk_insert_a" AFTER INSERT ON "a"',
+        'CREATE TRIGGER "vk_delete_a" AFTER DELETE ON "a"',
+    ]
+
+
 def test_a_view_that_is_always_recomputed_gets_triggers_that_evaluate_it(airline: Warehouse) -> None:
     script = airline.emit_postgres("CREATE MATERIALIZED VIEW a AS SELECT seat, rand() AS r FROM res")
     assert "-- a: evaluated anew, because rand gives another value each time" in script

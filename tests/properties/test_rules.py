@@ -32,7 +32,6 @@ from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.rules import limited_sql, plan_rules
 from viewkeeper.maintenance.rules.derive import derive_rules
-from viewkeeper.maintenance.rules.limited_sql import LimitedSql
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
@@ -203,7 +202,7 @@ def cases_by_rules() -> Iterator[Case]:
 def mutants() -> dict[str, tuple[Any, str, Any]]:
     """Ways to break the plan by rules."""
     table_read, known = Derivation.table_read, plan_rules._knows_the_view
-    limits, relation = LimitedSql._known, plan_rules._Fused._part
+    across, relation = limited_sql.across, plan_rules._Fused._part
 
     def only_now(self: Derivation, table: Any, state: State, *given: Any) -> Any:
         return table_read(self, table, State.NEW, *given)
@@ -214,11 +213,13 @@ def mutants() -> dict[str, tuple[Any, str, Any]]:
     def only_losses(self: Any, table: Any, state: State) -> str:
         return relation(self, table, State.REMOVED if State.REMOVED in self.kinds[table.object_id] else state)
 
-    def also_out_of_not_exists(self: LimitedSql, select: exp.Select) -> Any:
-        found = dict(limits(self, select))
-        for subquery, _ in limited_sql._subqueries(select):
-            found = {**self._known(subquery), **found}
-        return found
+    def along_every_comparison(conditions: Any, found: Any, onto: Any = None) -> Any:
+        operators = (exp.NEQ, exp.LT, exp.GTE)
+        equal = [
+            exp.EQ(this=each.this, expression=each.expression) if isinstance(each, operators) else each
+            for each in conditions
+        ]
+        return across(equal, found, onto)
 
     return {
         "tables are read as they are now": (Derivation, "table_read", only_now),
@@ -232,7 +233,7 @@ def mutants() -> dict[str, tuple[Any, str, Any]]:
         "what an insertion finds is new": (
             plan_rules, "_knows_the_view", lambda rule, action: known(rule, action) or rule.effect is Effect.INSERT,
         ),
-        "limits out of NOT EXISTS": (LimitedSql, "_known", also_out_of_not_exists),
+        "limits along every comparison": (limited_sql, "across", along_every_comparison),
     }  # fmt: skip
 
 
