@@ -208,6 +208,17 @@ def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDB
     )
 
 
+def test_a_reason_says_that_the_view_need_not_be_read(database: duckdb.DuckDBPyConnection) -> None:
+    plan = plan_refresh(view(database, EXAMPLE_VIEWS["special_meals"], TRUSTED_AIRLINE), {"res": ADDED})
+    assert tables(plan) == {"psgr"} and not any(
+        read.name == plan.view for step in plan.steps for read in step.reads
+    )
+    assert plan.reason == (
+        "res changed; rules tell what leaves and enters; v need not be read; "
+        "psgr_pk, res_flight_id_seat_unique trusted without a check (RELY)"
+    )
+
+
 def test_a_second_row_with_a_deleted_key_stops_the_refresh(database: duckdb.DuckDBPyConnection) -> None:
     rows = {
         "flight": [(7, 1, 1)],

@@ -20,7 +20,7 @@ from viewkeeper.maintenance.differential.top_view import is_kept, top_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
-from viewkeeper.maintenance.reading import checks_whole_tables, reading, saved_tables
+from viewkeeper.maintenance.reading import checks_whole_tables, reading, saved_tables, tables_read
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
 from viewkeeper.maintenance.rules.plan_leaving import plan_leaving_first
@@ -101,11 +101,19 @@ def _least_reading(
         rules = None
     if leaving is not None and reading(leaving) < reading(differential):
         if rules is not None and reading(rules) < reading(leaving):
-            return rules
+            return _with_saving(rules, differential)
         saved = ", ".join(saved_tables(leaving, differential))
         found = f"what leaves is found in the view itself, {saved} need not be read for it"
         return replace(leaving, reason=f"{reason}; {found}")
-    return differential if rules is None or reading(rules) > reading(differential) else rules
+    if rules is None or reading(rules) > reading(differential):
+        return differential
+    return _with_saving(rules, differential)
+
+
+def _with_saving(rules: MaintenancePlan, differential: MaintenancePlan) -> MaintenancePlan:
+    saved = [name for name in tables_read(differential) if name not in tables_read(rules)]
+    why = f"; {', '.join(saved)} need not be read" if saved else ", and read no more than the changes alone"
+    return replace(rules, reason=f"{rules.reason}{why}")
 
 
 def plan_differential(

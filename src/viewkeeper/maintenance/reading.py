@@ -25,6 +25,12 @@ def checks_whole_tables(plan: MaintenancePlan) -> bool:
     )
 
 
+def tables_read(plan: MaintenancePlan) -> list[str]:
+    """The tables, and the view itself, of which a plan reads more than the changes."""
+    reads = [read for _, read in _numbered_reads(plan) if not read.state.is_change]
+    return list(dict.fromkeys(str(read.name) for read in reads))
+
+
 def saved_tables(rules: MaintenancePlan, differential: MaintenancePlan) -> list[str]:
     """The tables that a plan by rules reads less of."""
     known = {read.relation for _, read in _numbered_reads(rules)}
