@@ -15,7 +15,10 @@ from tests.support.airline import AIRLINE, EXAMPLE
 from viewkeeper import Warehouse
 from viewkeeper.cli.app import main
 from viewkeeper.errors import UnsupportedError
+from viewkeeper.execution.constraints import checked
 from viewkeeper.execution.describe import as_if_created
+from viewkeeper.execution.planning import catalogue_of
+from viewkeeper.facts.declared import Reliance
 from viewkeeper.sql.parse_statement import parse_text
 from viewkeeper.sql.statements import CreateView
 from viewkeeper.storage.catalogue import Catalogue
@@ -141,6 +144,14 @@ def test_the_key_of_a_view_below_follows_from_its_query(airline: Warehouse) -> N
     assert "not_analysed" in groups.to_json()
     assert [each["safe"] for each in over.to_json()["references"]] == [True, True]
     assert "(flight_id) is a key of s" in over.to_json()["references"][1]["reason"]
+
+
+def test_what_is_trusted_is_not_taken_for_checked() -> None:
+    """A key may lose its RELY: then a refresh must look before it relies on it."""
+    catalogue = catalogue_of("CREATE TABLE t (a INT PRIMARY KEY RELY, b INT NOT NULL UNIQUE)")
+    (table,) = catalogue.tables.values()
+    both = [Reliance(table.id, each.name or "") for each in table.keys]
+    assert [each.constraint for each in checked(catalogue, both)] == ["t_b_unique"]
 
 
 def test_explain_rules_prints_every_rule(airline: Warehouse) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import ConstraintViolatedError
 from viewkeeper.execution.verify_table import verify_table
 from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey, declared_by
+from viewkeeper.facts.declared import (
+    Declarations,
+    Declared,
+    Reliance,
+    TotalForeignKey,
+    UniqueKey,
+    declared_by,
+)
 from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
 from viewkeeper.maintenance.rules.leaving import decides_deletions
@@ -88,6 +95,18 @@ def _declared(table: TableRecord) -> Declared:
     )
     keys = [key for key in table.keys if key.name not in table.distrusted]
     return declared_by(table.columns, keys, foreign_keys, table.append_only)
+
+
+def checked(catalogue: Catalogue, relies_on: Iterable[Reliance]) -> tuple[Reliance, ...]:
+    """Those of the constraints that a refresh has checked, as it relied on them: what is declared RELY it has not."""
+    found = []
+    for each in sorted(relies_on):
+        table = catalogue.tables[each.object_id]
+        trusted = {key.name for key in table.keys if key.rely}
+        trusted |= {key.name for key in table.foreign_keys if key.rely}
+        if each.constraint not in trusted:
+            found.append(each)
+    return tuple(found)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:
