@@ -257,9 +257,7 @@ VIEWS = {
         "union all, three operands",
     ),
     "union": View("SELECT customer FROM visit UNION SELECT id FROM customer", "union"),
-    "intersect": View(
-        "SELECT customer, day FROM visit INTERSECT SELECT customer, day FROM orders", "intersect", Strategy.RULES
-    ),
+    "intersect": View("SELECT customer, day FROM visit INTERSECT SELECT customer, day FROM orders", "intersect"),
     "intersect_all": View("SELECT day FROM visit INTERSECT ALL SELECT day FROM orders", "intersect all"),
     "except": View("SELECT id FROM customer EXCEPT SELECT customer FROM visit", "except, a row with NULLs"),
     "except_all": View("SELECT day FROM visit EXCEPT ALL SELECT day FROM orders", "except all"),

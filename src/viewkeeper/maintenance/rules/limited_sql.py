@@ -28,7 +28,7 @@ class LimitedSql:
     def write(self, select: exp.Select) -> exp.Select:
         """The select over limited relations, its joins written out."""
         found = select.copy()
-        self._write_query(found, {}, {})
+        self._write_select(found, {}, {})
         return found
 
     # -- from the changed part outwards
@@ -55,25 +55,8 @@ class LimitedSql:
 
     # -- from there to every relation
 
-    def _write_query(self, query: exp.Expr, given: Limits, mine: Mapping[str, Values]) -> None:
-        """`given` holds of the queries around, `mine` of the columns of the query itself."""
-        match query:
-            case exp.Select():
-                self._write_select(query, given, mine)
-            case exp.SetOperation():
-                names = [each.lower() for each in query.this.named_selects]
-                others = [each.lower() for each in query.expression.named_selects]
-                partner = {
-                    other: mine[name] for name, other in zip(names, others, strict=True) if name in mine
-                }
-                self._write_query(query.this, given, mine)
-                self._write_query(query.expression, given, partner)
-            case exp.Subquery():
-                self._write_query(query.this, given, mine)
-            case _:
-                raise AssertionError(f"{type(query).__name__} in an action")
-
     def _write_select(self, select: exp.Select, given: Limits, mine: Mapping[str, Values]) -> None:
+        """`given` holds of the queries around, `mine` of the columns of the select itself."""
         own = _aliases(select)
         limits = {key: values for key, values in given.items() if key[0] not in own}
         for item in select.expressions:
@@ -87,11 +70,12 @@ class LimitedSql:
             else:
                 here = source.alias_or_name
                 inside = {name: values for (of, name), values in limits.items() if of == here}
-                self._write_query(source.this, {}, inside)
+                assert isinstance(source.this, exp.Select)
+                self._write_select(source.this, {}, inside)
         for join in select.args.get("joins") or ():
             join.set("kind", "CROSS")
         for subquery, _ in _subqueries(select):
-            self._write_query(subquery, limits, {})
+            self._write_select(subquery, limits, {})
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:

@@ -20,6 +20,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.facts.safety.analyse import analyse_query
+from viewkeeper.facts.safety.selects import Select
 from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
 from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, union
@@ -87,6 +88,10 @@ def why_not_run(view: ViewDefinition, declared: Declarations) -> str | None:
         return analysis.unread
     if analysis.duplicates.possible:
         return "copies of its rows are counted"
+    if not isinstance(analysis.selection, Select):
+        return (
+            "a set operation compares its sides in a type that both have in common, which rules do not know"
+        )
     if view.hidden:
         return "the view stores how often each of its rows is made, and rules do not tell"
     return None
