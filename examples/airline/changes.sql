@@ -1,4 +1,5 @@
--- Inserts, updates and deletes on every table, one refresh after each kind, and the proof.
+-- Inserts, updates and deletes on every table, one refresh after each kind, and the proof. All views but ff_res, which can hold
+-- duplicates, go by rules: the reports say so.
 INSERT INTO flight VALUES (6, 300, DATE '2026-05-03');
 INSERT INTO psgr VALUES (5, 'Eve', '555-5', 'halal', 15);
 INSERT INTO res VALUES (26, 5, 7, '2B'), (27, 5, 5, '3C');
@@ -19,7 +20,7 @@ VERIFY MATERIALIZED VIEW ff_res;
 VERIFY MATERIALIZED VIEW many_miles;
 VERIFY MATERIALIZED VIEW bad_flight;
 
--- What a reservation or a passenger takes along, most of these views know themselves: their reports say "rules".
+-- What a reservation or a passenger takes along, most of these views know themselves.
 DELETE FROM res WHERE res_id IN (23, 25);
 REFRESH ALL;
 VERIFY MATERIALIZED VIEW special_meals;

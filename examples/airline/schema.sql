@@ -1,7 +1,7 @@
 -- Flights, reservations, passengers and frequent fliers. Every table has several keys: views are analysed with all of them.
--- RELY: the system that takes reservations sees to these keys itself, so refreshes need not check them.
+-- RELY: the system that takes reservations sees to these keys itself, so refreshes go by the rules that follow from them.
 CREATE TABLE flight (
-  flight_id INT PRIMARY KEY,
+  flight_id INT PRIMARY KEY RELY,
   flight_no INT NOT NULL,
   date      DATE NOT NULL,
   UNIQUE (flight_no, date)
@@ -25,7 +25,7 @@ CREATE TABLE psgr (
 );
 
 CREATE TABLE ff (
-  ffn   INT PRIMARY KEY,
+  ffn   INT PRIMARY KEY RELY,
   miles INT
 );
 

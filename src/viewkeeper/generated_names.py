@@ -31,6 +31,9 @@ POSITION = "_vk_position"
 SIGNED_COUNT = "_vk_count"
 OLD_COUNT = "_vk_old_count"
 SIGN = "_vk_sign"
+LEAVES = "_vk_leaves"
+ENTERS = "_vk_enters"
+"""Of a row that rules have found: whether some rule deletes it from the view, and whether some rule puts it there."""
 
 
 def is_hidden(name: str) -> bool:

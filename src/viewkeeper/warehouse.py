@@ -13,7 +13,6 @@ from typing_extensions import assert_never
 
 from viewkeeper.errors import (
     InUseError,
-    InvalidStatementError,
     NameExistsError,
     NotAWarehouseError,
     RefreshConflictError,
@@ -24,6 +23,7 @@ from viewkeeper.execution import base_tables, describe
 from viewkeeper.execution.constraints import trust_again
 from viewkeeper.execution.create_view import check_policy, create_view
 from viewkeeper.execution.epochs import finish_left_epochs, foreign_commit, refresh, restore_table
+from viewkeeper.execution.planning import Planner, planned_views
 from viewkeeper.execution.progress import Listener, nobody_listens
 from viewkeeper.execution.queries import change_data, register, run_query
 from viewkeeper.execution.reports import (
@@ -168,16 +168,15 @@ class Warehouse:
 
     def explain_script(self, text: str) -> list[ExplainReport]:
         """How the views of a script would be maintained, without creating them and without Spark."""
-        reports = []
-        catalogue = self._workspace.state.read()
-        for statement in _planned_views(text):
-            reports.append(describe.explain_create(catalogue, statement))
-            catalogue = describe.as_if_created(catalogue, statement)
-        return reports
+        return self.planner().explain(planned_views(text))
 
     def emit_postgres(self, text: str) -> str:
         """The views of a script as PostgreSQL tables that triggers keep, by the same rules; without Spark."""
-        return describe.emit_triggers(self._workspace.state.read(), _planned_views(text))
+        return self.planner().emit_postgres(planned_views(text))
+
+    def planner(self) -> Planner:
+        """Plans views over the tables and views of the warehouse."""
+        return Planner(self._workspace.state.read())
 
     def view_names(self) -> list[str]:
         return sorted(str(view.name) for view in self._workspace.state.read().views.values())
@@ -339,21 +338,6 @@ class Warehouse:
         workspace.state.change(step)
         remove_folder(workspace, view.location)
         return StatementReport(f"materialized view {name} dropped.")
-
-
-def _planned_views(text: str) -> list[CreateView]:
-    """The statements of a script of views that are only planned."""
-    found = []
-    for fragment in split_script(text):
-        statement = parse_statement(fragment)
-        if not isinstance(statement, CreateView):
-            raise InvalidStatementError(
-                "only CREATE MATERIALIZED VIEW can be planned.",
-                "put one or more such statements into the file.",
-                fragment.locate(0, len(fragment.text)),
-            )
-        found.append(statement)
-    return found
 
 
 def _refuse_other_contents(layout: Layout) -> None:

@@ -12,9 +12,12 @@ from tests.support.airline import AIRLINE, EXAMPLE_VIEWS, TRUSTED_AIRLINE
 from tests.support.golden import check_golden
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import plan_refresh
+from viewkeeper.maintenance.check_plan import check_plan
 from viewkeeper.maintenance.explain import explain_plan
-from viewkeeper.maintenance.plan import CheckConstraint, MaintenancePlan, State, Strategy
-from viewkeeper.maintenance.rules.plan_rules import plan_by_rules
+from viewkeeper.maintenance.plan import CheckConstraint, Derive, MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.rules.plan_leaving import plan_leaving_first
+from viewkeeper.maintenance.rules.plan_rules import plan_by_rules, why_not_run
+from viewkeeper.maintenance.rules.view_rules import rules_for
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import Operation
@@ -87,7 +90,7 @@ def test_a_distinct_view_loses_a_row_with_all_its_copies(
     found = view(database, text, TRUSTED_AIRLINE)
     alone = plan_refresh(found, {"res": REMOVED})
     assert alone.strategy is Strategy.RULES and tables(alone) == set()
-    plan = plan_by_rules(found, {"res": REMOVED, "psgr": ADDED}, frozenset(), "res, psgr changed")
+    plan = plan_leaving_first(found, {"res": REMOVED, "psgr": ADDED}, frozenset(), "res, psgr changed")
     assert plan is not None
     check_golden(request, "\n".join(explain_plan(plan, "when res and psgr change")), ".txt")
 
@@ -95,12 +98,14 @@ def test_a_distinct_view_loses_a_row_with_all_its_copies(
 @pytest.mark.parametrize(
     ("text", "schema", "table", "parts", "strategy"),
     [
-        ("SELECT res_id, seat FROM res", TRUSTED_AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
+        ("SELECT res_id, seat FROM res", TRUSTED_AIRLINE, "res", REMOVED, Strategy.RULES),
+        ("SELECT res_id, seat FROM res", AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
         (EXAMPLE_VIEWS["ff_res"], TRUSTED_AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
         (EXAMPLE_VIEWS["special_meals"], AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
         (EXAMPLE_VIEWS["bad_flight"], AIRLINE, "res", REMOVED, Strategy.DIFFERENTIAL),
         (EXAMPLE_VIEWS["bad_flight"], TRUSTED_AIRLINE, "res", REMOVED, Strategy.RULES),
-        (EXAMPLE_VIEWS["bad_flight"], TRUSTED_AIRLINE, "res", REMOVED | ADDED, Strategy.DIFFERENTIAL),
+        (EXAMPLE_VIEWS["bad_flight"], TRUSTED_AIRLINE, "res", REMOVED | ADDED, Strategy.RULES),
+        (EXAMPLE_VIEWS["bad_flight"], AIRLINE, "res", REMOVED | ADDED, Strategy.DIFFERENTIAL),
         (CHAIN, AIRLINE, "res", REMOVED, Strategy.RULES),
         (CHAIN, AIRLINE, "res", REMOVED | ADDED, Strategy.DIFFERENTIAL),
         (CHAIN, AIRLINE, "psgr", REMOVED, Strategy.DIFFERENTIAL),
@@ -128,6 +133,74 @@ def test_the_views_of_the_example_decide_some_deletions_alone(
     assert plan.strategy is Strategy.RULES and tables(plan) == set()
 
 
+@pytest.mark.parametrize("name", ["special_meals", "many_miles", "bad_flight"])
+def test_the_rules_of_the_example_are_one_step_of_a_refresh(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest, name: str
+) -> None:
+    """After changes of all kinds: what is printed for each rule stands in the plan, over its relations."""
+    found = view(database, EXAMPLE_VIEWS[name], TRUSTED_AIRLINE)
+    plan = plan_refresh(found, {each.object_id: REMOVED | ADDED for each in found.query.inputs})
+    assert plan.strategy is Strategy.RULES and not check_plan(plan)
+    first = plan.steps[0]
+    assert isinstance(first, Derive) and first.ends_if_empty
+    rules = rules_for(found, TRUSTED_AIRLINE.declarations)
+    assert rules is not None
+    assert plan.facts == (f"rules: {', '.join(each.name for each in rules.rules.rules)}",)
+    assert first.sql.count("UNION ALL") == len(rules.rules.rules) / 2 - 1
+    assert all(read.limit is not None for read in first.reads if not read.state.is_change)
+    check_golden(request, "\n".join(explain_plan(plan, "when everything changes")), ".txt")
+
+
+def test_keys_that_are_not_trusted_are_checked_before_rules_rely_on_them(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    found = view(database, EXAMPLE_VIEWS["many_miles"])
+    kinds = {"psgr": ADDED, "ff": REMOVED}
+    plan = plan_by_rules(found, kinds, frozenset(), "")
+    assert plan is not None and plan.relies_on == {Reliance("psgr", "psgr_pk"), Reliance("ff", "ff_pk")}
+    checks = [each.title for each in plan.steps if isinstance(each, CheckConstraint)]
+    assert checks == [
+        "check ff_pk of ff: all rows before the changes",
+        "check psgr_pk of psgr: all rows before the changes",
+        "check psgr_pk of psgr: the inserted keys",
+    ]
+    assert plan_refresh(found, kinds).strategy is Strategy.DIFFERENTIAL
+    known = plan_by_rules(found, kinds, plan.relies_on, "")
+    assert known is not None
+    assert [each.title for each in known.steps if isinstance(each, CheckConstraint)] == checks[2:]
+
+
+def test_new_values_of_another_key_are_checked_too(database: duckdb.DuckDBPyConnection) -> None:
+    """Changes come by the first key; an update may give the second key of a row a value that is there already."""
+    found = view(database, "SELECT flight_id, seat FROM res")
+    updated = frozenset({State.OLD_UPDATED, State.NEW_UPDATED})
+    plan = plan_by_rules(
+        found, {"res": updated}, frozenset({Reliance("res", "res_flight_id_seat_unique")}), ""
+    )
+    assert plan is not None and plan.relies_on == {Reliance("res", "res_flight_id_seat_unique")}
+    (check,) = (each for each in plan.steps if isinstance(each, CheckConstraint))
+    assert check.reads[0].state is State.ADDED
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (EXAMPLE_VIEWS["ff_res"], "copies of its rows are counted"),
+        ("SELECT DISTINCT res_id FROM res", "the view stores how often each of its rows is made, and rules do not tell"),
+        ("SELECT flight_id, count(*) AS n FROM res GROUP BY flight_id", "it groups"),
+        ("SELECT res_id, rand() AS r FROM res", "rand gives another value each time"),
+        (
+            "SELECT psgr_id FROM psgr EXCEPT SELECT psgr_id FROM res",
+            "a set operation compares its sides in a type that both have in common, which rules do not know",
+        ),
+        ("SELECT res_id FROM res", None),
+    ],
+)  # fmt: skip
+def test_why_rules_do_not_run(database: duckdb.DuckDBPyConnection, text: str, why: str | None) -> None:
+    found = view(database, text)
+    assert why_not_run(found, found.declared) == why
+
+
 def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDBPyConnection) -> None:
     plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED})
     assert plan.reason == (
@@ -136,6 +209,17 @@ def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDB
     )
     assert plan.facts == (
         "what rows deleted from or updated in r take along is found in the view by res_id: key res_pk of res",
+    )
+
+
+def test_a_reason_says_that_the_view_need_not_be_read(database: duckdb.DuckDBPyConnection) -> None:
+    plan = plan_refresh(view(database, EXAMPLE_VIEWS["special_meals"], TRUSTED_AIRLINE), {"res": ADDED})
+    assert tables(plan) == {"psgr"} and not any(
+        read.name == plan.view for step in plan.steps for read in step.reads
+    )
+    assert plan.reason == (
+        "res changed; rules tell what leaves and enters; v need not be read; "
+        "psgr_pk, res_flight_id_seat_unique trusted without a check (RELY)"
     )
 
 

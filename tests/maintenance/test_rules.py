@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
 import pytest
 
-from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, view_of
+from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, view_of, with_trust
 from tests.support.golden import check_golden
 from viewkeeper.facts.safety.verdicts import Place
+from viewkeeper.maintenance.rule_runs import rule_runs
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
-from viewkeeper.maintenance.rules.rule import Certainty, Effect
+from viewkeeper.maintenance.rules.rule import Certainty, Effect, RuleRun
 from viewkeeper.maintenance.rules.view_rules import ViewRules, rules_for
 from viewkeeper.sql.statements import Operation
 
@@ -196,13 +197,19 @@ def found_for(database: duckdb.DuckDBPyConnection, name: str, text: str) -> View
     return found
 
 
-def shown(text: str, found: ViewRules) -> str:
+def runs_for(database: duckdb.DuckDBPyConnection, name: str, text: str) -> Mapping[str, RuleRun]:
+    """What refreshes make of the rules if all keys are trusted."""
+    found = view_of(database, name, text, with_trust(WITH_MORE_TABLES))
+    return rule_runs(found, found_for(database, name, text).rules)
+
+
+def shown(text: str, found: ViewRules, runs: Mapping[str, RuleRun]) -> str:
     verdicts = explain_verdicts(found.analysis, found.rules, found.advice)
     bound = [
         f"bound: {', '.join(found.analysis.bound) or 'nothing'}",
         f"bound by correlation: {', '.join(found.analysis.correlated) or 'nothing'}",
     ]
-    return "\n".join([text, "", *bound, *verdicts, *explain_rules(found.rules)])
+    return "\n".join([text, "", *bound, *verdicts, *explain_rules(found.rules, runs)])
 
 
 # ---------------------------------------------------------------------------- what must come out
@@ -211,7 +218,9 @@ def shown(text: str, found: ViewRules) -> str:
 @pytest.mark.parametrize("name", ["special_meals", "ff_res", "many_miles", "bad_flight"])
 def test_example(database: duckdb.DuckDBPyConnection, name: str, request: pytest.FixtureRequest) -> None:
     text = EXAMPLE_VIEWS[name]
-    check_golden(request, shown(text, found_for(database, name, text)), ".txt")
+    check_golden(
+        request, shown(text, found_for(database, name, text), runs_for(database, name, text)), ".txt"
+    )
 
 
 def verdicts(found: ViewRules) -> dict[str, tuple[Place, bool | None, bool | None, bool | None]]:
@@ -277,7 +286,8 @@ def test_analysed_view(
 ) -> None:
     view = VIEWS[name]
     text = f"{view.text}\nstands for {view.stands_for}"
-    check_golden(request, shown(text, found_for(database, "v", view.text)), ".txt")
+    found, runs = found_for(database, "v", view.text), runs_for(database, "v", view.text)
+    check_golden(request, shown(text, found, runs), ".txt")
 
 
 def test_an_analysis_takes_milliseconds(database: duckdb.DuckDBPyConnection) -> None:
@@ -290,7 +300,8 @@ def test_an_analysis_takes_milliseconds(database: duckdb.DuckDBPyConnection) -> 
 
 def test_the_json_has_stable_names(database: duckdb.DuckDBPyConnection) -> None:
     found = found_for(database, "v", VIEWS["not_exists_blocked_by_many"].text)
-    data = json.loads(json.dumps(analysis_json(found.analysis, found.rules, found.advice)))
+    runs = runs_for(database, "v", VIEWS["not_exists_blocked_by_many"].text)
+    data = json.loads(json.dumps(analysis_json(found.analysis, found.rules, found.advice, runs)))
     assert list(data) == [
         "duplicates",
         "references",
@@ -305,8 +316,10 @@ def test_the_json_has_stable_names(database: duckdb.DuckDBPyConnection) -> None:
     assert list(negative) == ["table", "alias", "position", "kind", "i_safe", "du_safe", "reason"]
     assert (top["kind"], negative["kind"]) == ("top", "negative")
     assert list(data["rules"][0]) == [
-        "name", "triggers", "effect", "reason", "rematerializes_in_the_paper", "precedes", "sql",
+        "name", "triggers", "effect", "reason", "rematerializes_in_the_paper", "precedes",
+        "in_a_refresh", "sql",
     ]  # fmt: skip
+    assert list(data["rules"][0]["in_a_refresh"]) == ["runs", "how"]
     assert list(data["rules"][0]["triggers"][0]) == ["operation", "table", "columns"]
     assert list(data["advice"][0]) == ["what", "change", "gain"]
 

@@ -16,19 +16,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from tests.maintenance.test_rules import VIEWS
-from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES
-from tests.support.random_selects import TABLES, random_selects
+from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, with_trust
+from tests.support.random_selects import TABLES, random_keyed_select, random_selects
 from tests.support.rule_runner import RuleRun, analysis_of, answers, rules_of, transition
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalysis
-from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
+from viewkeeper.maintenance.differential.derivation import Derivation
+from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
+from viewkeeper.maintenance.rules import limited_sql, plan_rules
 from viewkeeper.maintenance.rules.derive import derive_rules
-from viewkeeper.maintenance.rules.rule import Certainty
+from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect
+from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import Operation
@@ -38,11 +43,13 @@ from viewkeeper.testing.agreement import definition
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1991"))
 RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 16
 PLANNED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 40
+KEYED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 10
 STREAMS = 4
 LONGEST_SEARCH = 60
 
 TEXTS = {**EXAMPLE_VIEWS, **{name: view.text for name, view in VIEWS.items()}}
 DECLARED = WITH_MORE_TABLES.declarations
+TRUSTED_TABLES = with_trust(TABLES)
 
 pytestmark = pytest.mark.timeout(0)
 
@@ -138,14 +145,126 @@ DECIDING = {
 
 
 def prefer_rules(plan: MaintenancePlan) -> int:
-    return 0 if plan.strategy is Strategy.RULES else 1
+    """Plans by rules first, those that only start with rules second."""
+    return 2 if plan.strategy is not Strategy.RULES else int(not is_by_rules(plan.facts))
+
+
+def is_by_rules(facts: tuple[str, ...]) -> bool:
+    return any(each.startswith("rules: ") for each in facts)
 
 
 def test_plans_by_rules_give_the_bag_of_the_query(
     database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plans that a refresh runs, wherever the view alone decides something; also where another plan would be chosen."""
+    """All rules of a refresh as one step, wherever no row of the view occurs twice; also where another plan would be
+    chosen. Several tables change at once, mostly."""
     monkeypatch.setattr("viewkeeper.maintenance.build_plan.reading", prefer_rules)
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.checks_whole_tables", lambda plan: False)
+    done: Counter[str] = Counter()
+    for case in cases_by_rules():
+        for each in (replace(case, changes_by_key=True), replace(case, changes_by_key=False)):
+            try:
+                outcome = check_case(database, replace(each, is_trusted=True))
+            except Disagreement as error:
+                pytest.fail(str(error))
+            done.update(
+                "by rules" for one in outcome.refreshes if is_by_rules(one.facts) and not one.violation
+            )
+            done.update(rule for one in outcome.refreshes for rule in rules_in(one.facts))
+    print(f"\n{dict(done)}")
+    assert done["by rules"] > 4 * KEYED_VIEWS
+    assert min(done[word] for word in ("del", "old_upd", "new_upd", "ins")) > KEYED_VIEWS
+
+
+def rules_in(facts: tuple[str, ...]) -> Iterator[str]:
+    """The kinds of rules that ran."""
+    for fact in facts:
+        if fact.startswith("rules: "):
+            for name in fact.removeprefix("rules: ").split(", "):
+                yield next(word for word in ("del", "old_upd", "new_upd", "ins") if name.startswith(word))
+
+
+def cases_by_rules() -> Iterator[Case]:
+    trusted = with_trust(WITH_MORE_TABLES)
+    for text in TEXTS.values():
+        yield from (case_for_view(trusted, text, SEED + seed) for seed in range(2))
+    for number in range(KEYED_VIEWS):
+        seed = SEED * 100_003 + number
+        schema = TABLES if number % 4 == 0 else TRUSTED_TABLES
+        yield case_for_view(
+            schema, random_keyed_select(random.Random(seed)), seed, breaks_constraints=number % 16 == 0
+        )
+
+
+def mutants() -> dict[str, tuple[Any, str, Any]]:
+    """Ways to break the plan by rules."""
+    table_read, known = Derivation.table_read, plan_rules._knows_the_view
+    across, relation = limited_sql.across, plan_rules._Fused._part
+
+    def only_now(self: Derivation, table: Any, state: State, *given: Any) -> Any:
+        return table_read(self, table, State.NEW, *given)
+
+    def only_before(self: Derivation, table: Any, state: State, *given: Any) -> Any:
+        return table_read(self, table, State.OLD, *given)
+
+    def only_losses(self: Any, table: Any, state: State) -> str:
+        return relation(self, table, State.REMOVED if State.REMOVED in self.kinds[table.object_id] else state)
+
+    def along_every_comparison(conditions: Any, found: Any, onto: Any = None) -> Any:
+        operators = (exp.NEQ, exp.LT, exp.GTE)
+        equal = [
+            exp.EQ(this=each.this, expression=each.expression) if isinstance(each, operators) else each
+            for each in conditions
+        ]
+        return across(equal, found, onto)
+
+    return {
+        "tables are read as they are now": (Derivation, "table_read", only_now),
+        "tables are read as they were": (Derivation, "table_read", only_before),
+        "losses for gains": (plan_rules._Fused, "_part", only_losses),
+        "rows are not looked up again": (Action, "checks_of_tables", property(lambda self: ())),
+        "the view is never asked": (plan_rules, "_knows_the_view", lambda rule, action: True),
+        "what a deletion finds was in the view": (
+            plan_rules, "_knows_the_view", lambda rule, action: known(rule, action) or rule.effect is Effect.DELETE,
+        ),
+        "what an insertion finds is new": (
+            plan_rules, "_knows_the_view", lambda rule, action: known(rule, action) or rule.effect is Effect.INSERT,
+        ),
+        "limits along every comparison": (limited_sql, "across", along_every_comparison),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", mutants())
+def test_a_broken_plan_by_rules_is_noticed(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.reading", prefer_rules)
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.checks_whole_tables", lambda plan: False)
+    monkeypatch.setattr(*mutants()[name])
+    for number, case in enumerate(mutation_cases()):
+        try:
+            check_case(database, replace(case, is_trusted=True))
+        except Disagreement:
+            print(f"\n{name}: noticed by case {number + 1}")
+            return
+    pytest.fail(f"{name}: not noticed")
+
+
+def mutation_cases() -> Iterator[Case]:
+    trusted = with_trust(WITH_MORE_TABLES)
+    for seed in range(2):
+        yield from (case_for_view(trusted, text, SEED + seed) for text in TEXTS.values())
+    for number in range(300):
+        yield case_for_view(TRUSTED_TABLES, random_keyed_select(random.Random(number)), number)
+
+
+def test_plans_that_start_with_rules_give_the_bag_of_the_query(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the view alone decides first, the rest by its changes; also where another plan would be chosen."""
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.reading", prefer_rules)
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.checks_whole_tables", lambda plan: False)
+    monkeypatch.setattr("viewkeeper.maintenance.build_plan.plan_by_rules", lambda *given: None)
     done: Counter[str] = Counter()
     for case in planned_cases():
         for each in (replace(case, changes_by_key=True), replace(case, changes_by_key=False)):

@@ -17,7 +17,7 @@ from viewkeeper.maintenance.plan import State
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Effect, Rule
 from viewkeeper.maintenance.rules.rule_set import RuleSet
-from viewkeeper.maintenance.rules.rule_sql import coming_rows, net_copies, statements
+from viewkeeper.maintenance.rules.rule_sql import checked_rows, net_copies, statements
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import render
 from viewkeeper.sql.statements import Operation
@@ -106,7 +106,7 @@ class RuleRun:
                 case Effect.REMATERIALIZE | Effect.DELETE:
                     trees: Sequence[exp.Expr] = statements(self.rules, rule)
                 case Effect.INSERT:
-                    trees = [coming_rows(self.rules, action) for action in rule.actions]
+                    trees = [checked_rows(self.rules, action, action.checks) for action in rule.actions]
                 case Effect.RECOUNT:
                     trees = [net_copies(self.rules, rule.actions)]
             self._written[rule.name] = [to_duckdb(render(each)) for each in trees]

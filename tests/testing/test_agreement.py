@@ -110,7 +110,7 @@ def test_changes_by_key_and_as_a_bag() -> None:
 def test_violations_are_found_and_taken_out() -> None:
     schema = read_schema(f"{TABLES}; CREATE TABLE u (t INT REFERENCES t, x INT UNIQUE)")
     rows = {"t": [(1, 1), (1, 2)], "u": [(1, 1), (7, 2), (None, None), (None, None), (1, 1)]}
-    assert violated(schema, rows) == {("t", "t_pk"), ("u", "u_t_fk"), ("u", "u_x_key")}
+    assert violated(schema, rows) == {("t", "t_pk"), ("u", "u_t_fk"), ("u", "u_x_unique")}
     kept = without_violations(schema, rows)
     assert kept == {"t": [(1, 1)], "u": [(1, 1), (None, None), (None, None)]}
     assert not violated(schema, kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import typer
 from viewkeeper.cli.fuzz import fuzz
 from viewkeeper.cli.output import Output
 from viewkeeper.errors import UserError, ViewkeeperError
+from viewkeeper.execution.planning import Planner, catalogue_of, planned_views
 
 app = typer.Typer(
     help="Keeps SQL materialized views fresh on Apache Spark.",
@@ -90,6 +92,9 @@ def _read_script(file: Path | None) -> str:
         raise UserError(f"the script {file} cannot be read: {error}.", "check its path.") from None
 
 
+SCHEMA = "schema.sql"
+
+
 class EmitTarget(str, Enum):
     """Databases that can carry out the rules of views themselves."""
 
@@ -98,8 +103,25 @@ class EmitTarget(str, Enum):
 
 @app.command()
 def plan(
-    warehouse: WarehouseOption,
+    context: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="Files with CREATE MATERIALIZED VIEW statements.")],
+    warehouse: Annotated[
+        str | None,
+        typer.Option(
+            "--warehouse",
+            "-w",
+            envvar="VIEWKEEPER_WAREHOUSE",
+            help="The warehouse with the tables that the views read.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            help="Instead of a warehouse: a file with CREATE TABLE statements. Without both, schema.sql beside "
+            "the files or in the folder above.",
+        ),
+    ] = None,
     emit: Annotated[
         EmitTarget | None, typer.Option(help="Write the rules of the views for a database instead.")
     ] = None,
@@ -107,14 +129,48 @@ def plan(
 ) -> None:
     """Show how views would be maintained, without creating them and without Spark."""
     output = Output(as_json)
-    opened = _open(warehouse, None, output)
+    source = context.get_parameter_source("warehouse")
+    if schema is not None and source is not None and source.name == "COMMANDLINE":
+        raise UserError("-w and --schema do not go together.", "give one of them.")
+    views = [statement for file in files for statement in planned_views(_read_script(file))]
+    if schema is None and warehouse is not None:
+        planner = _open(warehouse, None, output).planner()
+    else:
+        planner = _planner_over(schema if schema is not None else schema_beside(files))
     if emit is EmitTarget.POSTGRES:
-        script = opened.emit_postgres("\n;\n".join(_read_script(file) for file in files))
-        output.say(script.rstrip("\n"), {"sql": script})
+        script = planner.emit_postgres(views)
+        data = {"sql": script} if planner.schema is None else {"schema": planner.schema, "sql": script}
+        output.say(script.rstrip("\n"), data)
         return
+    if planner.origin is not None and not as_json:
+        output.say(f"{planner.origin}\n")
+    for report in planner.explain(views):
+        output.result(report)
+
+
+def _planner_over(schema: Path) -> Planner:
+    return Planner(catalogue_of(_read_script(schema)), str(schema))
+
+
+def schema_beside(files: Sequence[Path]) -> Path:
+    """The schema.sql of the project that the files are in: beside them, or in the folder above theirs."""
+    found: dict[Path, Path] = {}
     for file in files:
-        for report in opened.explain_script(_read_script(file)):
-            output.result(report)
+        near = [
+            file.parent / SCHEMA,
+            file.parent.parent / SCHEMA if file.parent.name else Path("..") / SCHEMA,
+        ]
+        schema = next((each for each in near if each.is_file()), None)
+        if schema is None:
+            raise UserError(
+                f"which tables does {file} read? There is no {SCHEMA} beside it or in the folder above.",
+                "name a file with CREATE TABLE statements (--schema FILE), or a warehouse (-w WAREHOUSE).",
+            )
+        found.setdefault(schema.resolve(), schema)
+    if len(found) > 1:
+        names = " and ".join(map(str, found.values()))
+        raise UserError(f"the files belong to {names}.", "plan them apart, or name one with --schema FILE.")
+    return next(iter(found.values()))
 
 
 @app.command()

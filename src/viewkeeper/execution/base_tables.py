@@ -19,7 +19,6 @@ from viewkeeper.execution.queries import substitute_objects
 from viewkeeper.execution.reports import StatementReport
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace
-from viewkeeper.generated_names import is_hidden
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import columns_of_schema
 from viewkeeper.sql.binding import Column
@@ -31,18 +30,24 @@ from viewkeeper.sql.statements import (
     AlterTable,
     AttachTable,
     ColumnDefinition,
-    Constraint,
     CreateTable,
     DropConstraint,
-    ForeignKey,
-    Key,
     RenameTo,
     SetAppendOnly,
     SetUpdatable,
 )
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.layout import new_id, table_location
-from viewkeeper.storage.records import ForeignKeyRecord, TableRecord, ViewRecord
+from viewkeeper.storage.records import TableRecord, ViewRecord
+from viewkeeper.storage.table_definition import (
+    check_columns,
+    column_definitions,
+    defined_table,
+    known_columns,
+    require_key,
+    with_constraints,
+    without_constraint,
+)
 from viewkeeper.storage.view_tables import KEPT_HISTORY, column_mapping
 
 
@@ -60,14 +65,9 @@ def create_table(workspace: Workspace, statement: CreateTable) -> StatementRepor
         comment=statement.comment,
     )
     if statement.query is None:
-        definitions = _with_key_columns_not_null(statement)
-        table = replace(
-            table, columns=tuple(Column(d.name, d.data_type, d.nullable, d.comment) for d in definitions)
-        )
-        table = with_constraints(catalogue, table, statement.constraints)
-        _check_columns(table)
+        table = defined_table(catalogue, table, statement)
         _check_replacement(catalogue, table)
-        _create_empty(workspace, table, definitions)
+        _create_empty(workspace, table, column_definitions(statement))
     else:
         table = _create_from_query(workspace, catalogue, table, statement)
 
@@ -110,37 +110,6 @@ def _refuse_claimed(catalogue: Catalogue, object_id: str) -> None:
         )
 
 
-def _with_key_columns_not_null(statement: CreateTable) -> tuple[ColumnDefinition, ...]:
-    """Columns of a primary key are NOT NULL, as SQL has it."""
-    key = {
-        name.lower()
-        for constraint in statement.constraints
-        if isinstance(constraint, Key) and constraint.primary
-        for name in constraint.columns
-    }
-    return tuple(replace(d, nullable=False) if d.name.lower() in key else d for d in statement.columns)
-
-
-def _check_columns(table: TableRecord) -> None:
-    seen: set[str] = set()
-    for column in table.columns:
-        if column.name.lower() in seen:
-            raise InvalidStatementError(
-                f"the table has two columns {column.name}; Delta does not tell upper from lower case.",
-                "rename one of them.",
-            )
-        if "`" in column.name:
-            raise UnsupportedError(
-                f"the column name {column.name} has a backtick, which Delta's change feed cannot carry.",
-                "rename the column.",
-            )
-        if is_hidden(column.name):
-            raise InvalidStatementError(
-                f"the column name {column.name} is reserved.", "names may not start with _vk_."
-            )
-        seen.add(column.name.lower())
-
-
 def _check_replacement(catalogue: Catalogue, table: TableRecord) -> None:
     """What reads or references a replaced table must still make sense."""
     if table.id not in catalogue.tables:
@@ -149,7 +118,7 @@ def _check_replacement(catalogue: Catalogue, table: TableRecord) -> None:
     for child in catalogue.children_of(table.id):
         for foreign_key in child.foreign_keys:
             if foreign_key.parent_id == table.id:
-                _require_key(table, foreign_key.parent_columns, f"{child.name} references")
+                require_key(table, foreign_key.parent_columns, f"{child.name} references")
 
 
 def _table_properties(table: TableRecord, has_defaults: bool) -> dict[str, str]:
@@ -189,7 +158,7 @@ def _create_from_query(
         with spark_failures(f"{table.name} was filled", text):
             frame = workspace.sessions.user.sql(text.text)
             table = replace(table, columns=_columns_from_query(frame.schema.json()))
-            _check_columns(table)
+            check_columns(table)
             table = with_constraints(catalogue, table, statement.constraints)
             _check_replacement(catalogue, table)
             writer = frame.write.format("delta").mode("error")
@@ -236,7 +205,7 @@ def attach_table(workspace: Workspace, statement: AttachTable) -> StatementRepor
         catalogue_name=statement.catalogue_name,
         delta_id=shape.delta_id,
     )
-    _check_columns(table)
+    check_columns(table)
     table = with_constraints(catalogue, table, statement.constraints)
 
     def step(newest: Catalogue) -> Catalogue:
@@ -258,37 +227,37 @@ def _address_in_catalogue(workspace: Workspace, statement: AttachTable) -> str:
 
 def alter_table(workspace: Workspace, statement: AlterTable) -> StatementReport:
     table = table_named(workspace.state.read(), statement.name)
-    action = statement.action
-    if isinstance(action, SetAppendOnly) and not table.attached:
-        _set_append_only(workspace, table, action.append_only)
-
-    def step(newest: Catalogue) -> Catalogue:
-        current = table_named(newest, statement.name)
-        match action:
-            case RenameTo(name):
-                if newest.named(name) is not None:
-                    raise NameExistsError(f"{name} exists already.", "choose another name.")
-                return newest.with_table(replace(current, name=name))
-            case SetUpdatable(("*",)):
-                return newest.with_table(replace(current, updatable=None))
-            case SetUpdatable(columns):
-                if current.append_only:
-                    raise InvalidStatementError(
-                        f"{current.name} is append only.",
-                        f"ALTER TABLE {current.name} UNSET APPEND ONLY first.",
-                    )
-                return newest.with_table(
-                    replace(current, updatable=_known_columns(current, columns, "UPDATABLE"))
-                )
-            case SetAppendOnly(append_only):
-                return newest.with_table(replace(current, append_only=append_only))
-            case AddConstraint(constraint):
-                return newest.with_table(with_constraints(newest, current, (constraint,)))
-            case DropConstraint():
-                return newest.with_table(_without_constraint(newest, current, action))
-
-    workspace.state.change(step)
+    if isinstance(statement.action, SetAppendOnly) and not table.attached:
+        _set_append_only(workspace, table, statement.action.append_only)
+    workspace.state.change(lambda newest: altered(newest, statement))
     return StatementReport(f"table {statement.name} altered.")
+
+
+def altered(catalogue: Catalogue, statement: AlterTable) -> Catalogue:
+    """The catalogue after ALTER TABLE."""
+    current = table_named(catalogue, statement.name)
+    match statement.action:
+        case RenameTo(name):
+            if catalogue.named(name) is not None:
+                raise NameExistsError(f"{name} exists already.", "choose another name.")
+            return catalogue.with_table(replace(current, name=name))
+        case SetUpdatable(("*",)):
+            return catalogue.with_table(replace(current, updatable=None))
+        case SetUpdatable(columns):
+            if current.append_only:
+                raise InvalidStatementError(
+                    f"{current.name} is append only.",
+                    f"ALTER TABLE {current.name} UNSET APPEND ONLY first.",
+                )
+            return catalogue.with_table(
+                replace(current, updatable=known_columns(current, columns, "UPDATABLE"))
+            )
+        case SetAppendOnly(append_only):
+            return catalogue.with_table(replace(current, append_only=append_only))
+        case AddConstraint(constraint):
+            return catalogue.with_table(with_constraints(catalogue, current, (constraint,)))
+        case DropConstraint() as dropped:
+            return catalogue.with_table(without_constraint(catalogue, current, dropped))
 
 
 def _set_append_only(workspace: Workspace, table: TableRecord, append_only: bool) -> None:
@@ -335,120 +304,3 @@ def drop_table(workspace: Workspace, name: QualifiedName, if_exists: bool) -> St
     if not table.attached:
         remove_folder(workspace, table.location)
     return StatementReport(f"table {name} {'detached' if table.attached else 'dropped'}.")
-
-
-# -- constraints
-
-
-def with_constraints(
-    catalogue: Catalogue, table: TableRecord, constraints: Sequence[Constraint]
-) -> TableRecord:
-    """The table with these constraints, each checked against what it names."""
-    for constraint in constraints:
-        columns = _known_columns(table, constraint.columns, "the constraint")
-        if len({column.lower() for column in columns}) < len(columns):
-            raise InvalidStatementError("a constraint names a column twice.", "name each column once.")
-        name = constraint.name or _constraint_name(table, constraint)
-        if name.lower() in {each.lower() for each in _constraint_names(table)}:
-            raise NameExistsError(f"{table.name} has a constraint {name} already.", "choose another name.")
-        if isinstance(constraint, Key):
-            if constraint.primary and any(key.primary for key in table.keys):
-                raise InvalidStatementError(
-                    f"{table.name} would have two primary keys.", "declare the second one UNIQUE."
-                )
-            table = replace(table, keys=(*table.keys, replace(constraint, columns=columns, name=name)))
-        else:
-            record = _foreign_key(catalogue, table, replace(constraint, columns=columns), name)
-            table = replace(table, foreign_keys=(*table.foreign_keys, record))
-    return table
-
-
-def _known_columns(table: TableRecord, columns: Sequence[str], what: str) -> tuple[str, ...]:
-    by_lower = {column.name.lower(): column.name for column in table.columns}
-    for column in columns:
-        if column.lower() not in by_lower:
-            raise UnknownNameError(
-                f"{what} names the column {column}, which {table.name} does not have.",
-                did_you_mean(column, by_lower.values(), f"its columns are {', '.join(by_lower.values())}."),
-            )
-    return tuple(by_lower[column.lower()] for column in columns)
-
-
-def _foreign_key(catalogue: Catalogue, table: TableRecord, key: ForeignKey, name: str) -> ForeignKeyRecord:
-    parent: ObjectRecord | None = table if key.parent.key == table.name.key else catalogue.named(key.parent)
-    if parent is None:
-        tables = [str(each.name) for each in catalogue.tables.values()]
-        raise UnknownNameError(
-            f"the foreign key references {key.parent}, which does not exist.",
-            did_you_mean(str(key.parent), tables, "create the referenced table first."),
-        )
-    if isinstance(parent, ViewRecord):
-        raise InvalidStatementError(
-            f"a foreign key cannot reference the view {key.parent}.", "reference a table."
-        )
-    if key.parent_columns:
-        parent_columns = _known_columns(parent, key.parent_columns, "the foreign key")
-    else:
-        parent_columns = next((each.columns for each in parent.keys if each.primary), ())
-    if len(parent_columns) != len(key.columns):
-        raise InvalidStatementError(
-            f"the foreign key has {len(key.columns)} columns and references {len(parent_columns)}.",
-            f"name the referenced columns: REFERENCES {key.parent} (…).",
-        )
-    _require_key(parent, parent_columns, "the foreign key references")
-    for mine, theirs in zip(key.columns, parent_columns, strict=True):
-        my_type = next(c.data_type for c in table.columns if c.name == mine)
-        their_type = next(c.data_type for c in parent.columns if c.name == theirs)
-        if my_type != their_type:
-            raise InvalidStatementError(
-                f"the foreign key compares {mine} {my_type} with {theirs} {their_type}.", "use the same type."
-            )
-    return ForeignKeyRecord(key.columns, parent.id, parent_columns, name, key.rely)
-
-
-def _require_key(parent: TableRecord, columns: Sequence[str], who: str) -> None:
-    wanted = {column.lower() for column in columns}
-    if not any({column.lower() for column in key.columns} == wanted for key in parent.keys):
-        raise InvalidStatementError(
-            f"{who} {parent.name} ({', '.join(columns)}), which is no key.",
-            f"declare it: ALTER TABLE {parent.name} ADD CONSTRAINT … UNIQUE ({', '.join(columns)}).",
-        )
-
-
-def _constraint_name(table: TableRecord, constraint: Constraint) -> str:
-    kind = "fk" if isinstance(constraint, ForeignKey) else "pk" if constraint.primary else "unique"
-    base = "_".join([table.name.name, *constraint.columns, kind]) if kind != "pk" else f"{table.name.name}_pk"
-    taken, name, number = {each.lower() for each in _constraint_names(table)}, base, 2
-    while name.lower() in taken:
-        name, number = f"{base}{number}", number + 1
-    return name
-
-
-def _constraint_names(table: TableRecord) -> list[str]:
-    return [key.name or "" for key in table.keys] + [key.name for key in table.foreign_keys]
-
-
-def _without_constraint(catalogue: Catalogue, table: TableRecord, action: DropConstraint) -> TableRecord:
-    wanted = action.name.lower()
-    if wanted not in {name.lower() for name in _constraint_names(table)}:
-        if action.if_exists:
-            return table
-        raise UnknownNameError(
-            f"{table.name} has no constraint {action.name}.",
-            did_you_mean(action.name, _constraint_names(table), "DESCRIBE lists its constraints."),
-        )
-    keys = tuple(key for key in table.keys if (key.name or "").lower() != wanted)
-    remaining = replace(
-        table, keys=keys, foreign_keys=tuple(key for key in table.foreign_keys if key.name.lower() != wanted)
-    )
-    for child in [*catalogue.children_of(table.id), remaining]:
-        for foreign_key in child.foreign_keys:
-            if foreign_key.parent_id == table.id:
-                try:
-                    _require_key(remaining, foreign_key.parent_columns, "it references")
-                except InvalidStatementError:
-                    raise InUseError(
-                        f"the foreign key {foreign_key.name} of {child.name} needs this key.",
-                        f"drop {foreign_key.name} first.",
-                    ) from None
-    return remaining

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import ConstraintViolatedError
 from viewkeeper.execution.verify_table import verify_table
 from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.facts.declared import (
+    Declarations,
+    Declared,
+    Reliance,
+    TotalForeignKey,
+    UniqueKey,
+    declared_by,
+)
 from viewkeeper.facts.keys import key_of
 from viewkeeper.maintenance.build_plan import child_parent_pairs
 from viewkeeper.maintenance.rules.leaving import decides_deletions
+from viewkeeper.maintenance.rules.plan_rules import why_not_run
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import TableRecord, ViewRecord
@@ -52,35 +61,52 @@ def known_keys(catalogue: Catalogue, definition: ViewDefinition) -> Declarations
 def reliable_declarations(
     workspace: Workspace, catalogue: Catalogue, definition: ViewDefinition
 ) -> Declarations:
-    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which the view tells which of
-    its rows leave."""
-    declared = dict(declarations(catalogue, definition))
+    """The same, as far as relying on them pays: foreign keys of large tables, and keys by which rules keep the view or the
+    view tells which of its rows leave."""
+
+    def is_large(table_id: str) -> bool:
+        return workspace.log.row_count(workspace.data_address(catalogue.tables[table_id])) >= RELIED_ROWS
+
+    return _paying(definition, declarations(catalogue, definition), is_large)
+
+
+def planned_declarations(catalogue: Catalogue, definition: ViewDefinition) -> Declarations:
+    """What a refresh of a view that does not exist yet would rely on, if its tables are not large."""
+    return _paying(definition, declarations(catalogue, definition), lambda table_id: False)
+
+
+def _paying(definition: ViewDefinition, every: Declarations, is_large: Callable[[str], bool]) -> Declarations:
+    declared = dict(every)
     children = {child for child, _ in child_parent_pairs(replace(definition, declared=declared))}
     for child in children:
-        if workspace.log.row_count(workspace.data_address(catalogue.tables[child])) < RELIED_ROWS:
+        if not is_large(child):
             declared[child] = replace(declared[child], foreign_keys=())
-    pays = any(found.foreign_keys for found in declared.values())
-    return declared if pays or decides_deletions(replace(definition, declared=declared)) else {}
+    if any(found.foreign_keys for found in declared.values()):
+        return declared
+    by_rules = why_not_run(definition, declared) is None
+    return declared if by_rules or decides_deletions(replace(definition, declared=declared)) else {}
 
 
 def _declared(table: TableRecord) -> Declared:
-    never_null = {column.name.lower() for column in table.columns if not column.nullable}
-    keys = tuple(
-        UniqueKey(key.columns, key.name or "", key.rely)
-        for key in sorted(table.keys, key=lambda key: not key.primary)
-        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
-    )
-    foreign_keys = tuple(
+    foreign_keys = (
         TotalForeignKey(key.columns, key.parent_id, key.parent_columns, key.name, key.rely)
         for key in table.foreign_keys
-        if key.name not in table.distrusted and {name.lower() for name in key.columns} <= never_null
+        if key.name not in table.distrusted
     )
-    nullable_keys = tuple(
-        UniqueKey(key.columns, key.name or "", key.rely)
-        for key in table.keys
-        if key.name not in table.distrusted and not {name.lower() for name in key.columns} <= never_null
-    )
-    return Declared(keys, foreign_keys, nullable_keys, table.append_only)
+    keys = [key for key in table.keys if key.name not in table.distrusted]
+    return declared_by(table.columns, keys, foreign_keys, table.append_only)
+
+
+def checked(catalogue: Catalogue, relies_on: Iterable[Reliance]) -> tuple[Reliance, ...]:
+    """Those of the constraints that a refresh has checked, as it relied on them: what is declared RELY it has not."""
+    found = []
+    for each in sorted(relies_on):
+        table = catalogue.tables[each.object_id]
+        trusted = {key.name for key in table.keys if key.rely}
+        trusted |= {key.name for key in table.foreign_keys if key.rely}
+        if each.constraint not in trusted:
+            found.append(each)
+    return tuple(found)
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:

@@ -12,12 +12,16 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import scans
 from viewkeeper.algebra.to_sql import below
 from viewkeeper.errors import UnknownNameError, UnsupportedError
-from viewkeeper.execution.constraints import declarations, known_keys, reliable_declarations
+from viewkeeper.execution.constraints import (
+    known_keys,
+    planned_declarations,
+    reliable_declarations,
+)
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import foreign_commit
 from viewkeeper.execution.reports import ExplainReport, TableReport
 from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
-from viewkeeper.facts.declared import Declarations, Declared
+from viewkeeper.facts.declared import Declarations, Declared, Reliance
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
     ANY_KEYED_CHANGE,
@@ -28,6 +32,7 @@ from viewkeeper.maintenance.build_plan import (
 from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.explain import explain_plan, explain_query
 from viewkeeper.maintenance.plan import State
+from viewkeeper.maintenance.rule_runs import rule_runs
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
 from viewkeeper.maintenance.rules.view_rules import rules_for, without_rules
@@ -207,7 +212,8 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
     definition = definition_of(view_named(catalogue, name), catalogue)
     declared = reliable_declarations(workspace, catalogue, definition)
-    return _explain(replace(definition, declared=declared), known_keys(catalogue, definition))
+    known = known_keys(catalogue, definition)
+    return _explain(replace(definition, declared=declared), known, _verified(catalogue, definition))
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -219,21 +225,21 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     check_policy(view, statement.query)
     declared = known_keys(catalogue, view)
     load = plan_first_load(replace(view, declared=declared))
-    report = _explain(view, declared)
+    report = _explain(replace(view, declared=planned_declarations(catalogue, view)), declared)
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
 
 def emit_triggers(catalogue: Catalogue, statements: Sequence[CreateView]) -> str:
     """Views as PostgreSQL tables that triggers keep."""
-    views = []
+    views: list[EmittedView] = []
     for statement in statements:
         query = bind_new(statement.query, catalogue)
         if query.problems:
             raise query.problems[0]
         view = planned_definition(statement, query)
-        _refuse_for_triggers(catalogue, view, statement)
-        found = rules_for(view, declarations(catalogue, view))
+        _refuse_for_triggers(catalogue, view, statement, {each.rules.view.key for each in views})
+        found = rules_for(view, known_keys(catalogue, view))
         if found is None:
             assert isinstance(view.algebra, OutsideAlgebra)
             rules = without_rules(view, view.algebra.reason)
@@ -244,15 +250,17 @@ def emit_triggers(catalogue: Catalogue, statements: Sequence[CreateView]) -> str
     return emit_postgres(views)
 
 
-def _refuse_for_triggers(catalogue: Catalogue, view: ViewDefinition, statement: CreateView) -> None:
+def _refuse_for_triggers(
+    catalogue: Catalogue, view: ViewDefinition, statement: CreateView, kept: set[str]
+) -> None:
     where = statement.query.locate(0, len(statement.query.text))
-    below = [found.name for found in view.query.inputs if found.object_id in catalogue.views]
-    if below:
-        raise UnsupportedError(
-            f"{view.name} reads the view {below[0]}; triggers are written for views over tables.",
-            f"write the query of {below[0]} in place of its name.",
-            where,
-        )
+    for found in view.query.inputs:
+        if found.object_id in catalogue.views and found.name.key not in kept:
+            raise UnsupportedError(
+                f"{view.name} reads the view {found.name}, for which no triggers are written here.",
+                f"name the file with {found.name} too.",
+                where,
+            )
     if view.name.schema != DEFAULT_SCHEMA or view.stem != view.name.name:
         raise UnsupportedError(
             f"the table of {view.name} would get another name in PostgreSQL.",
@@ -290,18 +298,26 @@ def _with_known_types(view: ViewDefinition) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _explain(view: ViewDefinition, declared: Declarations) -> ExplainReport:
-    """The plan of a refresh; `declared` is what would be known of the tables if every declared key held."""
+def _verified(catalogue: Catalogue, view: ViewDefinition) -> frozenset[Reliance]:
+    return frozenset(Reliance(*each) for each in catalogue.published[view.id].verified)
+
+
+def _explain(
+    view: ViewDefinition, declared: Declarations, verified: frozenset[Reliance] = frozenset()
+) -> ExplainReport:
+    """The plan of a refresh; `declared` is what would be known of the tables if every declared key held, `verified` what is
+    known to hold."""
     reads = ", ".join(str(found.name) for found in view.query.inputs)
     changed = " or ".join(str(found.name) for found in view.query.inputs)
-    plan = plan_refresh(view, _any_changes(view, declared))
+    plan = plan_refresh(view, _any_changes(view, declared), None, verified)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_query(view, declared)
     data: dict[str, Any] = {"view": str(view.name), "policy": view.policy.value}
     found = rules_for(view, declared)
     if found is not None:
         lines += explain_verdicts(found.analysis, found.rules, found.advice)
-        data |= analysis_json(found.analysis, found.rules, found.advice)
+        runs = rule_runs(view, found.rules, verified)
+        data |= analysis_json(found.analysis, found.rules, found.advice, runs)
     lines += explain_plan(plan, f"when {changed} changes")
     return ExplainReport("\n".join(lines), {**data, "refresh": plan.to_json()})
 
@@ -325,5 +341,7 @@ def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainRepor
         assert isinstance(definition.algebra, OutsideAlgebra)
         reason = f"there are no rules for {name}: {definition.algebra.reason}."
         return ExplainReport(reason, {"view": str(name), "rules": []})
-    data = analysis_json(found.analysis, found.rules, found.advice)
-    return ExplainReport("\n".join(explain_rules(found.rules)).rstrip(), {"view": str(name), **data})
+    relying = replace(definition, declared=reliable_declarations(workspace, catalogue, definition))
+    runs = rule_runs(relying, found.rules, _verified(catalogue, definition))
+    data = analysis_json(found.analysis, found.rules, found.advice, runs)
+    return ExplainReport("\n".join(explain_rules(found.rules, runs)).rstrip(), {"view": str(name), **data})

@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     TakenOverError,
     ViewkeeperError,
 )
+from viewkeeper.execution.constraints import checked
 from viewkeeper.execution.input_changes import EpochChanges
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.refresh_view import ViewRefresh
@@ -229,7 +230,7 @@ def _refresh_view(
         if changed or full:
             refresh = ViewRefresh(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
             run, plan = refresh.run()
-            verified = tuple((each.object_id, each.constraint) for each in sorted(plan.relies_on))
+            verified = tuple((each.object_id, each.constraint) for each in checked(catalogue, plan.relies_on))
             version = _committed_version(workspace, view, claim)
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,

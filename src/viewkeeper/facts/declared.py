@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from viewkeeper.sql.binding import Column
+from viewkeeper.sql.statements import Key
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,31 @@ class Declared:
     nullable_keys: tuple[UniqueKey, ...] = ()
     """UNIQUE over columns that may be NULL: never the same in two rows that have values in all of them."""
     is_append_only: bool = False
+
+
+def declared_by(
+    columns: Iterable[Column],
+    keys: Sequence[Key],
+    foreign_keys: Iterable[TotalForeignKey],
+    is_append_only: bool = False,
+) -> Declared:
+    """What follows from constraints over these columns: only where none of its columns can be NULL is a key a key, and a
+    foreign key total. The primary key is the first."""
+    never_null = {column.name.lower() for column in columns if not column.nullable}
+
+    def is_total(names: Iterable[str]) -> bool:
+        return never_null.issuperset(name.lower() for name in names)
+
+    unique = [
+        UniqueKey(key.columns, key.name or "", key.rely)
+        for key in sorted(keys, key=lambda key: not key.primary)
+    ]
+    return Declared(
+        tuple(key for key in unique if is_total(key.columns)),
+        tuple(key for key in foreign_keys if is_total(key.columns)),
+        tuple(key for key in unique if not is_total(key.columns)),
+        is_append_only,
+    )
 
 
 Declarations: TypeAlias = Mapping[str, Declared]

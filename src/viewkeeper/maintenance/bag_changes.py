@@ -16,9 +16,11 @@ from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
     DELETED,
+    ENTERS,
     FILE,
     IDENTITY,
     INSERTED,
+    LEAVES,
     OLD_COUNT,
     POSITION,
     SIGN,
@@ -97,6 +99,34 @@ def signed_changes(delta: str, old: str, columns: Sequence[Column]) -> str:
         _tagged(delta, names, column(SIGN), literal(0)), _tagged(old, names, literal(0), literal(1))
     )
     return render(_copies(_netted(signed, columns), columns))
+
+
+def set_changes(candidates: str, old: str | None, columns: Sequence[Column]) -> str:
+    """The change set of a view without duplicates, given rows that may leave it and rows that are to be in it.
+
+    A row that is in the view goes if it leaves and does not enter; one that is not comes if it enters. `old` holds what the
+    view has of these rows; without it the candidates tell themselves which of them it has.
+    """
+    names = [each.name for each in columns]
+    marks = [column(LEAVES), column(ENTERS)]
+    was_there = column(OLD_COUNT) if old is None else alias(literal(0), OLD_COUNT)
+    rows: exp.Query = select_from(relation_named(candidates), [*map(column, names), *marks, was_there])
+    if old is not None:
+        none = [alias(literal(0), each) for each in (LEAVES, ENTERS)]
+        held = select_from(relation_named(old), [*map(column, names), *none, alias(literal(1), OLD_COUNT)])
+        rows = union_all(rows, held)
+    is_in_view = call("MAX" if old is None else "SUM", column(OLD_COUNT))
+    leaves, enters = (exp.EQ(this=call("MAX", each), expression=literal(1)) for each in marks)
+    goes = all_of([exp.GT(this=is_in_view.copy(), expression=literal(0)), leaves, exp.Not(this=enters)])
+    comes = all_of([exp.EQ(this=is_in_view.copy(), expression=literal(0)), enters.copy()])
+    change = exp.If(
+        this=goes,
+        true=exp.Neg(this=is_in_view.copy()),
+        false=exp.If(this=comes, true=literal(1), false=literal(0)),
+    )
+    counts = [alias(change, SIGNED_COUNT), alias(is_in_view, OLD_COUNT)]
+    differs = exp.NEQ(this=change.copy(), expression=literal(0))
+    return render(_copies(grouped_rows(rows.subquery(), columns, counts).having(differs), columns))
 
 
 def touched_rows(relation: str, delta: str, columns: Sequence[Column]) -> str:

@@ -13,19 +13,21 @@ from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.bag_changes import merge
 from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.differential.dropped import reliances
-from viewkeeper.maintenance.differential.kinds import Kinds
+from viewkeeper.maintenance.differential.kinds import SHOWN_BY, Kinds
 from viewkeeper.maintenance.differential.reread_view import reread_steps, shown_keys
 from viewkeeper.maintenance.differential.rows_view import rows_steps
 from viewkeeper.maintenance.differential.top_view import is_kept, top_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.group_state import ROWS, why_read_again
 from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
+from viewkeeper.maintenance.reading import checks_whole_tables, reading, saved_tables, tables_read
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
-from viewkeeper.maintenance.rules.plan_rules import plan_by_rules, reading, saved_tables
+from viewkeeper.maintenance.rules.plan_leaving import plan_leaving_first
+from viewkeeper.maintenance.rules.plan_rules import plan_by_rules
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.names import QualifiedName
-from viewkeeper.sql.statements import Operation, RefreshPolicy
+from viewkeeper.sql.statements import RefreshPolicy
 
 ANY_CHANGE = frozenset({State.REMOVED, State.ADDED})
 ANY_KEYED_CHANGE = frozenset({State.DELETED, State.INSERTED, State.OLD_UPDATED, State.NEW_UPDATED})
@@ -52,18 +54,10 @@ def why_recomputed(view: ViewDefinition) -> str | None:
     return None
 
 
-_OPERATIONS = {
-    Operation.INSERT: ({State.INSERTED}, {State.ADDED}),
-    Operation.DELETE: ({State.DELETED}, {State.REMOVED}),
-    Operation.UPDATE: ({State.OLD_UPDATED}, {State.REMOVED, State.ADDED}),
-}
-"""What of a change set shows that an operation has happened, or, where changes do not come by key, that it may have."""
-
-
 def _why_rematerialized(view: ViewDefinition, kinds: Kinds) -> str | None:
     """The user's choice to evaluate the whole query after some operations."""
     for found in view.query.inputs:
-        for operation, shown_by in _OPERATIONS.items():
+        for operation, shown_by in SHOWN_BY.items():
             parts = kinds.get(found.object_id, frozenset())
             if (found.object_id, operation) in view.rematerialized and any(
                 each <= parts for each in shown_by
@@ -92,13 +86,34 @@ def plan_refresh(
     reason = next((each for each in reasons if each is not None), None)
     if reason is not None:
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
-    differential = plan_differential(view, kinds, verified, f"{changed} changed")
-    rules = plan_by_rules(view, kinds, verified, f"{changed} changed")
-    if rules is None or reading(rules) >= reading(differential):
-        return _with_trust(view, differential)
-    saved = ", ".join(saved_tables(rules, differential))
-    found = f"what leaves is found in the view itself, {saved} need not be read for it"
-    return _with_trust(view, replace(rules, reason=f"{rules.reason}; {found}"))
+    return _with_trust(view, _least_reading(view, kinds, verified, f"{changed} changed"))
+
+
+def _least_reading(
+    view: ViewDefinition, kinds: Kinds, verified: frozenset[Reliance], reason: str
+) -> MaintenancePlan:
+    """The plan that reads least. The rules of the view are taken if their keys are known to hold, if they read no more
+    than the changes alone would, and less than a start by rules, which relies on fewer keys."""
+    differential = plan_differential(view, kinds, verified, reason)
+    leaving = plan_leaving_first(view, kinds, verified, reason)
+    rules = plan_by_rules(view, kinds, verified, reason)
+    if rules is not None and checks_whole_tables(rules):
+        rules = None
+    if leaving is not None and reading(leaving) < reading(differential):
+        if rules is not None and reading(rules) < reading(leaving):
+            return _with_saving(rules, differential)
+        saved = ", ".join(saved_tables(leaving, differential))
+        found = f"what leaves is found in the view itself, {saved} need not be read for it"
+        return replace(leaving, reason=f"{reason}; {found}")
+    if rules is None or reading(rules) > reading(differential):
+        return differential
+    return _with_saving(rules, differential)
+
+
+def _with_saving(rules: MaintenancePlan, differential: MaintenancePlan) -> MaintenancePlan:
+    saved = [name for name in tables_read(differential) if name not in tables_read(rules)]
+    why = f"; {', '.join(saved)} need not be read" if saved else ", and read no more than the changes alone"
+    return replace(rules, reason=f"{rules.reason}{why}")
 
 
 def plan_differential(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from viewkeeper.facts.declared import Reliance, TotalForeignKey, UniqueKey
+from viewkeeper.facts.declared import Declared, Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.constraint_checks import children_of, duplicate_keys, orphans
 from viewkeeper.maintenance.differential.kinds import Kinds
@@ -29,9 +29,11 @@ def checks_for(
     for reliance in sorted(relies_on, key=lambda each: (inputs[each.object_id].name, each.constraint)):
         table = inputs[reliance.object_id]
         declared = view.declared[reliance.object_id]
-        for key in declared.keys:
+        for key in (*declared.keys, *declared.nullable_keys):
             if key.name == reliance.constraint and not key.rely:
-                steps += _key_checks(table, key, kinds, reliance in verified)
+                is_nullable = key in declared.nullable_keys
+                added = _added(key, declared, kinds.get(table.object_id, frozenset()))
+                steps += _key_checks(table, key, added, reliance in verified, is_nullable)
         for foreign_key in declared.foreign_keys:
             if foreign_key.name == reliance.constraint and not foreign_key.rely:
                 parent = inputs[foreign_key.parent_id]
@@ -39,17 +41,27 @@ def checks_for(
     return tuple(steps)
 
 
-def _key_checks(table: Input, key: UniqueKey, kinds: Kinds, is_verified: bool) -> list[CheckConstraint]:
+def _added(key: UniqueKey, declared: Declared, parts: frozenset[State]) -> State | None:
+    """The part of a change set that can hold new values of a key: an update by the first key leaves that key as it is."""
+    if not parts & set(_GAINS):
+        return None
+    is_told_apart_by_it = declared.keys[:1] == (key,) and State.ADDED not in parts
+    return State.INSERTED if is_told_apart_by_it else State.ADDED
+
+
+def _key_checks(
+    table: Input, key: UniqueKey, added: State | None, is_verified: bool, is_nullable: bool
+) -> list[CheckConstraint]:
     steps = []
     if not is_verified:
         old = _read(table, State.OLD)
-        sql = duplicate_keys(old.relation, key.columns, primary=True)
+        sql = duplicate_keys(old.relation, key.columns, primary=not is_nullable)
         steps.append(CheckConstraint(table.name, key.name, "all rows before the changes", sql, (old,)))
-    if kinds.get(table.object_id, frozenset()) & set(_GAINS):
-        inserted = _read(table, State.INSERTED)
-        new = _read(table, State.NEW, _limit(key.columns, key.columns, inserted))
-        sql = duplicate_keys(new.relation, key.columns, primary=True)
-        steps.append(CheckConstraint(table.name, key.name, "the inserted keys", sql, (inserted, new)))
+    if added is not None:
+        coming = _read(table, added)
+        new = _read(table, State.NEW, _limit(key.columns, key.columns, coming))
+        sql = duplicate_keys(new.relation, key.columns, primary=not is_nullable)
+        steps.append(CheckConstraint(table.name, key.name, "the inserted keys", sql, (coming, new)))
     return steps
 
 
@@ -93,6 +105,6 @@ def trusted(view: ViewDefinition, relies_on: Iterable[Reliance]) -> list[str]:
     """The constraints among these that were declared RELY, and so are not checked."""
     names: set[tuple[str, str]] = set()
     for object_id, declared in view.declared.items():
-        names |= {(object_id, key.name) for key in declared.keys if key.rely}
+        names |= {(object_id, key.name) for key in (*declared.keys, *declared.nullable_keys) if key.rely}
         names |= {(object_id, foreign_key.name) for foreign_key in declared.foreign_keys if foreign_key.rely}
     return sorted(each.constraint for each in relies_on if (each.object_id, each.constraint) in names)

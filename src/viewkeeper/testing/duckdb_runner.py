@@ -164,6 +164,10 @@ class TableState:
                 return self.parts[state]
 
 
+class InexactChangeSet(Exception):
+    """A change set that deletes what is not there, or inserts what is there already."""
+
+
 class DuckDbRun:
     """One view, in temporary tables of one connection: loaded, then brought up to date plan by plan.
 
@@ -178,6 +182,7 @@ class DuckDbRun:
         self._reads: dict[str, Read] = {}
         self._definitions: dict[str, str] = {}
         self._rows: dict[str, _Rows] = {}
+        self._stored = 0
 
     def run(self, plan: MaintenancePlan, tables: Mapping[str, TableState]) -> None:
         """Run a plan over these states of the view's inputs. What checks find is added to `violations`."""
@@ -210,9 +215,13 @@ class DuckDbRun:
                 self._database.execute(f"CREATE OR REPLACE TEMP TABLE {target} ({shape})")
                 return self._count(f"INSERT INTO {target} {sql}")
             case WriteChangeSet():
-                return self._create(_CHANGE_SET, sql)
+                self._stored = self._create(_CHANGE_SET, sql)
+                return self._stored
             case ApplyChangeSet():
-                return self._count(sql.replace(quoted(step.changes), quoted(_CHANGE_SET)))
+                applied = self._count(sql.replace(quoted(step.changes), quoted(_CHANGE_SET)))
+                if applied != self._stored and not self.violations:
+                    raise InexactChangeSet(f"{self._stored} changes are stored, {applied} can be applied")
+                return applied
             case _:
                 assert_never(step)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from viewkeeper.errors import InvalidStatementError, UnknownNameError
-from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, UniqueKey
+from viewkeeper.errors import InvalidStatementError
+from viewkeeper.facts.declared import Declarations, Declared, TotalForeignKey, declared_by
 from viewkeeper.sql.binding import Column, Input
-from viewkeeper.sql.names import QualifiedName, did_you_mean, quote_if_needed
+from viewkeeper.sql.names import QualifiedName, quote_if_needed
 from viewkeeper.sql.parse_statement import parse_statement
 from viewkeeper.sql.script import split_script
-from viewkeeper.sql.statements import ColumnDefinition, Constraint, CreateTable, ForeignKey, Key
+from viewkeeper.sql.statements import Constraint, CreateTable, ForeignKey, Key
+from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.records import TableRecord
+from viewkeeper.storage.table_definition import defined_table
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,11 @@ class Table:
     @cached_property
     def declared(self) -> Declared:
         """The constraints that plans may rely on: those over columns that are never NULL."""
-        never_null = {column.name for column in self.columns if not column.nullable}
-        return Declared(
-            tuple(
-                UniqueKey(key.columns, key.name or "", key.rely)
-                for key in sorted(self.keys, key=lambda key: not key.primary)
-                if never_null.issuperset(key.columns)
-            ),
-            tuple(
-                TotalForeignKey(key.columns, str(key.parent), key.parent_columns, key.name or "", key.rely)
-                for key in self.foreign_keys
-                if never_null.issuperset(key.columns)
-            ),
-            tuple(
-                UniqueKey(key.columns, key.name or "", key.rely)
-                for key in self.keys
-                if not never_null.issuperset(key.columns)
-            ),
+        foreign_keys = (
+            TotalForeignKey(key.columns, str(key.parent), key.parent_columns, key.name or "", key.rely)
+            for key in self.foreign_keys
         )
+        return declared_by(self.columns, self.keys, foreign_keys)
 
     def to_sql(self) -> str:
         lines = [
@@ -137,65 +127,19 @@ def read_schema(script: str) -> Schema:
 
 
 def schema_of(statements: Iterable[CreateTable]) -> Schema:
-    tables: dict[str, Table] = {}
+    """The tables as a warehouse would know them."""
+    catalogue = Catalogue("")
     for statement in statements:
-        keys = tuple(
-            _with_column_case(replace(each, name=each.name or _key_name(statement, each)), statement.columns)
-            for each in statement.constraints
-            if isinstance(each, Key)
+        table = TableRecord(str(statement.name), statement.name, (), "")
+        catalogue = catalogue.with_table(defined_table(catalogue, table, statement))
+    return Schema(tuple(_table(each, catalogue) for each in catalogue.tables.values()))
+
+
+def _table(record: TableRecord, catalogue: Catalogue) -> Table:
+    foreign_keys = tuple(
+        ForeignKey(
+            each.columns, catalogue.tables[each.parent_id].name, each.parent_columns, each.name, each.rely
         )
-        never_null = {name for key in keys if key.primary for name in key.columns}
-        columns = tuple(
-            Column(each.name, each.data_type, each.nullable and each.name not in never_null)
-            for each in statement.columns
-        )
-        tables[statement.name.key] = Table(statement.name, columns, keys)
-        foreign_keys = tuple(
-            _resolved(statement, each, tables)
-            for each in statement.constraints
-            if isinstance(each, ForeignKey)
-        )
-        tables[statement.name.key] = replace(tables[statement.name.key], foreign_keys=foreign_keys)
-    return Schema(tuple(tables.values()))
-
-
-def _key_name(statement: CreateTable, key: Key) -> str:
-    columns = "" if key.primary else f"_{'_'.join(key.columns)}"
-    return f"{statement.name.relation_stem}{columns}_{'pk' if key.primary else 'key'}"
-
-
-def _with_column_case(key: Key, columns: Iterable[ColumnDefinition]) -> Key:
-    return replace(key, columns=_as_declared(key.columns, [column.name for column in columns]))
-
-
-def _as_declared(names: Iterable[str], declared: list[str]) -> tuple[str, ...]:
-    by_lower = {name.lower(): name for name in declared}
-    for name in names:
-        if name.lower() not in by_lower:
-            raise UnknownNameError(
-                f"there is no column {name} to put a constraint on.", did_you_mean(name, declared)
-            )
-    return tuple(by_lower[name.lower()] for name in names)
-
-
-def _resolved(statement: CreateTable, key: ForeignKey, tables: Mapping[str, Table]) -> ForeignKey:
-    parent = tables.get(key.parent.key)
-    if parent is None:
-        raise UnknownNameError(
-            f"{statement.name} refers to {key.parent}, which is not created before it.",
-            did_you_mean(str(key.parent), [str(each.name) for each in tables.values()], "create it first."),
-        )
-    primary = next((each.columns for each in parent.keys if each.primary), ())
-    parent_columns = key.parent_columns or primary
-    if len(parent_columns) != len(key.columns):
-        raise InvalidStatementError(
-            f"the foreign key of {statement.name} has not as many columns as the key of {key.parent}.",
-            "name the columns of both.",
-        )
-    return replace(
-        key,
-        columns=_as_declared(key.columns, [column.name for column in statement.columns]),
-        parent=parent.name,
-        parent_columns=_as_declared(parent_columns, [column.name for column in parent.columns]),
-        name=key.name or f"{statement.name.relation_stem}_{'_'.join(key.columns)}_fk",
+        for each in record.foreign_keys
     )
+    return Table(record.name, record.columns, record.keys, foreign_keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -14,7 +14,9 @@ import pytest
 from tests.maintenance.test_rules import VIEWS
 from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, view_of
 from tests.support.postgres_server import postgres_server
-from tests.support.random_selects import TABLES, random_selects
+from tests.support.random_selects import TABLES, random_selects, random_stack
+from viewkeeper.execution.planning import Planner, catalogue_of, planned_views
+from viewkeeper.maintenance.rules.merge_views import shared_triggers
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
 from viewkeeper.maintenance.rules.view_rules import rules_for
 from viewkeeper.sql.dialect import to_postgres
@@ -101,15 +103,21 @@ def keep_and_compare(
     database: psycopg.Connection[Any], texts: dict[str, str], seed: int, schema: Schema = WITH_MORE_TABLES
 ) -> int:
     """Run random statements; how many of them changed something."""
-    generator = random.Random(seed)
     views = [emitted(name, text, schema) for name, text in texts.items()]
     used = {table.object_id for view in views for table in view.inputs}
     tables = [each for each in schema.tables if each.id in used]
+    return run_and_compare(database, emit_postgres(views), texts, tables, seed)
+
+
+def run_and_compare(
+    database: psycopg.Connection[Any], script: str, texts: dict[str, str], tables: Sequence[Table], seed: int
+) -> int:
+    generator = random.Random(seed)
     for table in tables:
         for _ in range(6):
             row = ", ".join(value(generator, table, column.name) for column in table.columns)
             database.execute(f"INSERT INTO {table.name} VALUES ({row}) ON CONFLICT DO NOTHING")
-    database.execute(emit_postgres(views))
+    database.execute(script)
     changed = 0
     for _ in range(STATEMENTS):
         text = statement(generator, generator.choice(tables))
@@ -117,12 +125,20 @@ def keep_and_compare(
             changed += database.execute(text).rowcount != 0
         except psycopg.errors.UniqueViolation:
             continue
-        for name, query in texts.items():
+        for (
+            name,
+            query,
+        ) in texts.items():  # a view over a view comes after it: what it reads has been compared
             expected = database.execute(to_postgres(query)).fetchall()
             kept = database.execute(f"SELECT * FROM {name}").fetchall()
             difference = compare_bags(expected, kept)
-            assert difference.is_empty, f"{name} after {text}\n{difference}"
+            assert difference.is_empty, f"{name} after {text}\n{texts}\n{difference}"
     return changed
+
+
+def stack_script(texts: dict[str, str], schema: Schema) -> str:
+    statements = [f"CREATE MATERIALIZED VIEW {name} AS {text}" for name, text in texts.items()]
+    return Planner(catalogue_of(schema.to_sql())).emit_postgres(planned_views(";\n".join(statements)))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -135,6 +151,75 @@ def test_a_view_kept_by_triggers(database: psycopg.Connection[Any], name: str) -
 def test_a_random_view_kept_by_triggers(database: psycopg.Connection[Any], number: int) -> None:
     text = random_selects(random.Random(SEED + number))
     assert keep_and_compare(database, {"kept": text}, SEED + number, TABLES) > 5
+
+
+STACKS = {
+    "one over the other": {
+        "meals": EXAMPLE_VIEWS["special_meals"],
+        "vegan": "SELECT seat FROM meals WHERE meal = 'x'",
+    },
+    "with the table below it": {
+        "taken": "SELECT flight_id, seat FROM res WHERE seat <> 'x'",
+        "mates": "SELECT r.res_id, f.seat FROM res r, taken f WHERE r.flight_id = f.flight_id",
+    },
+    "not in the view below": {
+        "known": "SELECT flight_id FROM flight WHERE flight_no > 1",
+        "bad": "SELECT r.res_id FROM res r WHERE r.flight_id NOT IN (SELECT flight_id FROM known)",
+        "worse": "SELECT b.res_id FROM bad b, res r WHERE r.res_id = b.res_id AND NOT EXISTS (SELECT 1 FROM known k WHERE k.flight_id = r.psgr_id)",
+    },
+    "copies over copies": {
+        "seats": "SELECT seat FROM res",
+        "pairs": "SELECT s.seat, r.flight_id FROM seats s, res r WHERE s.seat = r.seat",
+        "seen": "SELECT DISTINCT seat FROM pairs",
+    },
+    "two over one, and one over both": {
+        "a": "SELECT psgr_id, flight_id FROM res WHERE flight_id < 5",
+        "b": "SELECT psgr_id, seat FROM res",
+        "c": "SELECT a.psgr_id, b.seat FROM a, b WHERE a.psgr_id = b.psgr_id AND EXISTS (SELECT 1 FROM res WHERE res.psgr_id = a.flight_id)",
+    },
+    "over groups": {
+        "counts": "SELECT flight_id, count(*) AS n FROM res GROUP BY flight_id",
+        "busy": "SELECT f.flight_no, f.date, c.n FROM flight f, counts c WHERE f.flight_id = c.flight_id AND c.n > 1",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_views_over_views_kept_by_triggers(database: psycopg.Connection[Any], name: str) -> None:
+    for seed in range(SEED, SEED + 4):
+        database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        database.execute(";\n".join(map(created, WITH_MORE_TABLES.tables)))
+        script = stack_script(STACKS[name], WITH_MORE_TABLES)
+        tables = [each for each in WITH_MORE_TABLES.tables if f'ON "{each.name}"' in script]
+        assert run_and_compare(database, script, STACKS[name], tables, seed) > 5
+
+
+@pytest.mark.parametrize("number", range(RANDOM_VIEWS * 2))
+def test_random_views_over_views_kept_by_triggers(database: psycopg.Connection[Any], number: int) -> None:
+    texts = random_stack(random.Random(SEED + number))
+    script = stack_script(texts, TABLES)
+    tables = [each for each in TABLES.tables if f'ON "{each.name}"' in script]
+    assert run_and_compare(database, script, texts, tables, SEED + number) > 3
+
+
+def test_in_the_other_order_a_view_over_a_view_goes_wrong(database: psycopg.Connection[Any]) -> None:
+    """The views above must react first: else they meet a table that has changed with a view below that has too."""
+    views = STACKS["copies over copies"]
+    statements = [f"CREATE MATERIALIZED VIEW {name} AS {text}" for name, text in views.items()]
+    planner = Planner(catalogue_of(WITH_MORE_TABLES.to_sql()))
+
+    def below_first(views: Iterable[Any]) -> Any:
+        return shared_triggers(list(views)[::-1])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("viewkeeper.maintenance.rules.postgres.shared_triggers", below_first)
+        script = planner.emit_postgres(planned_views(";\n".join(statements)))
+    tables = [each for each in WITH_MORE_TABLES.tables if each.id == "res"]
+    with pytest.raises(AssertionError, match="pairs after"):
+        for seed in range(20):
+            database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            database.execute(";\n".join(map(created, WITH_MORE_TABLES.tables)))
+            run_and_compare(database, script, views, tables, seed)
 
 
 def test_all_four_views_share_the_triggers_of_their_tables(database: psycopg.Connection[Any]) -> None:

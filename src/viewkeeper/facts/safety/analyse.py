@@ -12,12 +12,12 @@ that blocked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Attribute, Query, Scan
-from viewkeeper.facts.declared import Declarations
+from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.facts.keys import attribute_of, key_of
 from viewkeeper.facts.safety.bound_columns import Bound, BoundColumns, types_of
 from viewkeeper.facts.safety.selects import (
@@ -88,7 +88,7 @@ def _duplicates_of_select(select: Select, bound: BoundColumns) -> DuplicateVerdi
         bound.why_bound(scan, key) for scan in select.block.tables if (key := keys[scan.alias]) is not None
     ]
     sentences = dict.fromkeys(sentence for reason in reasons for sentence in reason.split("; "))
-    return DuplicateVerdict(False, f"a key of every table is bound: {'; '.join(sentences)}")
+    return DuplicateVerdict(False, f"a key of every table is bound: {'; '.join(sentences)}", bound.relies_on)
 
 
 def _all_columns(scan: Scan, sentence: str) -> dict[Attribute, Bound]:
@@ -101,6 +101,7 @@ class _Around:
     decided, if so."""
 
     bound: Mapping[Attribute, Bound]
+    keys: frozenset[Reliance]
     path: tuple[Subquery, ...] = ()
     can_add: bool = True
     why_open: str | None = None
@@ -119,7 +120,7 @@ class _SelectAnalysis:
         """The verdicts on all references; `before` is the number of references in earlier selects."""
         found = [self._top_verdict(scan) for scan in self._select.block.tables]
         for subquery in self._select.block.subqueries:
-            found += self._in_subquery(subquery, _Around(self.top.found))
+            found += self._in_subquery(subquery, _Around(self.top.found, self.top.relies_on))
         return [
             _numbered(self._select, each, position) for position, each in enumerate(found, start=before + 1)
         ]
@@ -133,7 +134,8 @@ class _SelectAnalysis:
         key, bound = self.top.bound_key(scan), self.top.names_of(scan)
         if key is None:
             return _Found(scan, (), Place.TOP, self.top.why_not_bound(scan), bound, safe=False)
-        return _Found(scan, (), Place.TOP, self.top.why_bound(scan, key), bound, safe=True)
+        why, keys = self.top.why_bound(scan, key), self.top.relies_on
+        return _Found(scan, (), Place.TOP, why, bound, safe=True, keys_around=keys)
 
     def _in_subquery(self, subquery: Subquery, around: _Around) -> Iterator[_Found]:
         """The verdicts on a subquery and on those inside it. EXISTS inside asks for rows of both: they are one."""
@@ -155,7 +157,8 @@ class _SelectAnalysis:
             why_open = f"the subquery asks for {unbound.table}.{unbound.name} of the query around, which is not bound"
         for path, block in _paths(subquery, around.path):
             for scan in block.tables:
-                yield self._verdict(scan, path, bound, can_add, why_open)
+                found = self._verdict(scan, path, bound, can_add, why_open)
+                yield replace(found, keys_around=around.keys, keys_inside=bound.relies_on)
         if can_add:
             known = {**around.bound, **bound.found}
         else:
@@ -164,7 +167,8 @@ class _SelectAnalysis:
         for path, block in _paths(subquery, around.path):
             for inner in block.subqueries:
                 if inner.is_negative:
-                    yield from self._in_subquery(inner, _Around(known, path, can_add, why_open))
+                    keys = around.keys | bound.relies_on
+                    yield from self._in_subquery(inner, _Around(known, keys, path, can_add, why_open))
 
     def _verdict(
         self,
@@ -199,6 +203,8 @@ class _Found:
     safe: bool | None = None
     i_safe: bool | None = None
     du_safe: bool | None = None
+    keys_around: frozenset[Reliance] = frozenset()
+    keys_inside: frozenset[Reliance] = frozenset()
 
 
 def _witness(block: Block) -> Block:
@@ -222,4 +228,13 @@ def _paths(subquery: Subquery, around: tuple[Subquery, ...]) -> Iterator[tuple[t
 
 def _numbered(select: Select, found: _Found, position: int) -> ReferenceVerdict:
     reference = Reference(found.scan, position, select, found.path, found.place)
-    return ReferenceVerdict(reference, found.reason, found.bound, found.safe, found.i_safe, found.du_safe)
+    return ReferenceVerdict(
+        reference,
+        found.reason,
+        found.bound,
+        found.safe,
+        found.i_safe,
+        found.du_safe,
+        found.keys_around,
+        found.keys_inside,
+    )

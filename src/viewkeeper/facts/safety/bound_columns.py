@@ -18,7 +18,7 @@ from sqlglot import exp
 from viewkeeper.algebra.expressions import without_parentheses
 from viewkeeper.algebra.nodes import Attribute, Item, Scan, sql_of
 from viewkeeper.algebra.nullability import rejects_null
-from viewkeeper.facts.declared import Declarations, Declared, UniqueKey
+from viewkeeper.facts.declared import Declarations, Declared, Reliance, UniqueKey
 from viewkeeper.facts.keys import attribute_of, is_exact
 from viewkeeper.sql.types import DataType
 
@@ -94,6 +94,15 @@ class BoundColumns:
             return self._bound_by[scan.alias]
         keys = self.keys_of(scan)
         return next((key for key in keys if all(each in self for each in _attributes(scan, key))), None)
+
+    @property
+    def relies_on(self) -> frozenset[Reliance]:
+        """The keys that bind tables here."""
+        return frozenset(
+            Reliance(scan.input.object_id, self._bound_by[scan.alias].name)
+            for scan in self.tables
+            if scan.alias in self._bound_by
+        )
 
     def derivation(self, attributes: Iterable[Attribute]) -> list[str]:
         """The sentences that lead to these columns, each after those that it follows from."""

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from viewkeeper.algebra.nodes import Scan
+from viewkeeper.facts.declared import Reliance
 from viewkeeper.facts.safety.selects import Block, Select, Selection, Subquery, Unread
 from viewkeeper.sql.names import QualifiedName
 
@@ -56,6 +57,16 @@ class ReferenceVerdict:
     safe: bool | None = None
     i_safe: bool | None = None
     du_safe: bool | None = None
+    keys_around: frozenset[Reliance] = frozenset()
+    """The keys by which columns of the queries around are bound; of a table in FROM, those of its own block."""
+    keys_inside: frozenset[Reliance] = frozenset()
+    """Those by which columns of the subquery are."""
+
+    @property
+    def deciding_keys(self) -> frozenset[Reliance]:
+        """The keys without which deletions from the view would not be decided."""
+        is_negative = self.reference.place is Place.NEGATIVE
+        return self.keys_around if is_negative else self.keys_around | self.keys_inside
 
     @property
     def decides_deletions(self) -> bool:
@@ -85,8 +96,11 @@ class ReferenceVerdict:
 
 @dataclass(frozen=True)
 class DuplicateVerdict:
+    """`relies_on` are the keys without which there could be duplicates."""
+
     possible: bool
     reason: str
+    relies_on: frozenset[Reliance] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the new state at what is affected, and subtract. The rules stand in one file per
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -38,6 +38,7 @@ from viewkeeper.maintenance.differential.dropped import Dropped
 from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.differential.limits import Limits, Values, limits_in
 from viewkeeper.maintenance.plan import Derive, Limit, Read, State
+from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import alias, aliased, render, union_all
 
 
@@ -146,21 +147,28 @@ class Derivation:
         return frame_from(aliased(read.relation, relation.alias))
 
     def state_read(self, scan: Scan, state: State, limits: Limits, only_if: str | None = None) -> Read:
-        if not self.kinds.get(scan.input.object_id):
+        mine = {name: values for (of, name), values in limits.items() if of == scan.alias}
+        return self.table_read(scan.input, state, mine, only_if)
+
+    def table_read(
+        self, table: Input, state: State, limits: Mapping[str, Values], only_if: str | None = None
+    ) -> Read:
+        """A table in one state; the limits are by its columns, in lower case."""
+        if not self.kinds.get(table.object_id):
             state = State.NEW
-        elif state is State.OLD and scan.input.object_id in self.without_losses:
+        elif state is State.OLD and table.object_id in self.without_losses:
             state = State.BETWEEN
-        plain = state_relation(scan.input.relation, state.value)
+        plain = state_relation(table.relation, state.value)
         limit = None
-        for each in scan.input.columns:
-            values = limits.get((scan.alias, each.name.lower()))
+        for each in table.columns:
+            values = limits.get(each.name.lower())
             if values is not None:
                 limit = Limit((each.name,), values.relation, (values.column,), values.or_null)
                 break
         name = plain if limit is None else limit.name(plain)
         if only_if is not None:
             name = f"{name}_if_{only_if}"
-        return self.known(Read(name, scan.input.object_id, scan.input.name, state, limit, only_if))
+        return self.known(Read(name, table.object_id, table.name, state, limit, only_if))
 
     def known(self, read: Read) -> Read:
         """Remember a read, for the steps that name its relation."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from viewkeeper.maintenance.plan import State
+from viewkeeper.sql.statements import Operation
 
 Kinds: TypeAlias = Mapping[str, frozenset[State]]
 """For each input that changed, the parts of its change set that have rows: of a table with a key DELETED,
@@ -29,6 +30,14 @@ WORDS = {
     State.REMOVED: "rows taken from",
     State.ADDED: "rows added to",
 }
+
+
+SHOWN_BY = {
+    Operation.INSERT: ({State.INSERTED}, {State.ADDED}),
+    Operation.DELETE: ({State.DELETED}, {State.REMOVED}),
+    Operation.UPDATE: ({State.OLD_UPDATED}, {State.REMOVED, State.ADDED}),
+}
+"""What of a change set shows that an operation has happened, or, where changes do not come by key, that it may have."""
 
 
 def sign_of(part: State) -> int:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from viewkeeper.algebra.nodes import InnerJoin, Scan
 from viewkeeper.algebra.nullability import is_never_null
-from viewkeeper.facts.declared import Declarations
+from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.facts.safety.selects import Combined, Select, Selection, Unread, blocks, selects
 from viewkeeper.facts.safety.verdicts import Place, Reference, ReferenceVerdict, ViewAnalysis
 from viewkeeper.generated_names import state_relation
@@ -144,25 +144,29 @@ class _Derivation:
         if not change.takes_away:
             rows = entering_rows(writer, change, self.rules.columns)
             return self._action(writer, rows, Certainty.EXCLUDED, checks)
+        was_in_view = self._is_alone and not any(each.is_negative for each in verdict.reference.path)
         if not verdict.decides_deletions:
             checks = [Check(self._now(writer, select), must_have=False), *checks]
-            return self._action(
-                writer, leaving_rows(writer, change, self.rules.columns), Certainty.CHECKED, checks
-            )
+            rows = leaving_rows(writer, change, self.rules.columns)
+            found = self._action(writer, rows, Certainty.CHECKED, checks)
+            return replace(found, was_in_view=was_in_view)
         decided = decided_by_view(verdict.reference, self.rules.columns, self.declared)
         if decided is None:
             is_blocked = verdict.reference.place is Place.NEGATIVE
             certainty = Certainty.BLOCKED if is_blocked else Certainty.BY_KEY
-            return self._action(writer, leaving_rows(writer, change, self.rules.columns), certainty, checks)
+            rows = leaving_rows(writer, change, self.rules.columns)
+            found = self._action(writer, rows, certainty, checks, verdict.deciding_keys)
+            return replace(found, was_in_view=was_in_view)
         scan = verdict.reference.scan
         rows = writer.select(
             decided.columns, decided.block, lambda each: change.part if each == scan else State.NEW
         )
         columns = tuple(item.name for item in decided.columns)
-        is_key = decided.key is not None
-        return Action(
-            rows, columns, writer.tables, Certainty.BY_THE_VIEW, tuple(checks), matches_nulls=is_key
-        )
+        keys = verdict.deciding_keys
+        if decided.key is not None:
+            keys |= {Reliance(scan.input.object_id, decided.key.name)}
+        found = self._action(writer, rows, Certainty.BY_THE_VIEW, checks, keys)
+        return replace(found, columns=columns, matches_nulls=decided.key is not None, was_in_view=True)
 
     def _insertion(self, verdict: ReferenceVerdict, change: Change) -> Action:
         writer, select = BlockWriter(), verdict.reference.select
@@ -172,18 +176,30 @@ class _Derivation:
             checks = [Check(self._now(writer, select), must_have=False), *checks]
         else:
             rows = entering_rows(writer, change, self.rules.columns)
-        is_alone = isinstance(self.analysis.selection, Select)
-        if not is_alone or select.is_distinct:
+        if not self._is_alone or select.is_distinct:
             rows = rows.distinct()
         negations = sum(each.is_negative for each in verdict.reference.path)
-        is_new = verdict.is_safe and is_alone and negations < 2
-        checks = [*checks, Check(self._view_rows(writer, is_new), must_have=False)]
-        return self._action(writer, rows, Certainty.BY_KEY if is_new else Certainty.CHECKED, checks)
+        is_new = verdict.is_safe and self._is_alone and negations < 2
+        checks = [*checks, Check(self._view_rows(writer, is_new), must_have=False, asks_view=True)]
+        if not is_new:
+            return self._action(writer, rows, Certainty.CHECKED, checks)
+        return self._action(writer, rows, Certainty.BY_KEY, checks, verdict.keys_around | verdict.keys_inside)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the view is one select, without a set operation."""
+        return isinstance(self.analysis.selection, Select)
 
     def _action(
-        self, writer: BlockWriter, rows: exp.Query, certainty: Certainty, checks: Iterable[Check]
+        self,
+        writer: BlockWriter,
+        rows: exp.Query,
+        certainty: Certainty,
+        checks: Iterable[Check],
+        keys: frozenset[Reliance] = frozenset(),
     ) -> Action:
-        return Action(rows, self.rules.columns, writer.tables, certainty, tuple(checks))
+        relies_on = self.analysis.duplicates.relies_on | keys
+        return Action(rows, self.rules.columns, writer.tables, certainty, tuple(checks), relies_on=relies_on)
 
     def _now(self, writer: BlockWriter, selection: Selection) -> exp.Query:
         return writer.selection(selection, self.rules.columns, all_in(State.NEW))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.facts.safety.advice import Advice
 from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalysis
-from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect, Rule
+from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect, Rule, RuleRun
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.rule_sql import shown_sql
 
@@ -33,8 +34,8 @@ def explain_verdicts(analysis: ViewAnalysis, rules: RuleSet, advice: tuple[Advic
     return [*lines, ""]
 
 
-def explain_rules(rules: RuleSet) -> list[str]:
-    """Every rule with its trigger, its place in the order, and its SQL."""
+def explain_rules(rules: RuleSet, runs: Mapping[str, RuleRun]) -> list[str]:
+    """Every rule with its trigger, its place in the order, what a refresh makes of it, and its SQL."""
     if rules.unread is not None:
         return [f"there are no rules for {rules.view}: {rules.unread}."]
     lines: list[str] = []
@@ -48,14 +49,17 @@ def explain_rules(rules: RuleSet) -> list[str]:
             lines.append(f"  the published scheme evaluates the whole view on {words}")
         if rule.precedes:
             lines.append(f"  precedes {', '.join(rule.precedes)}")
+        lines.append(f"  in a refresh: {runs[rule.name].how}")
         lines += [textwrap.indent(shown_sql(rules, rule), "    "), ""]
     return lines
 
 
-def analysis_json(analysis: ViewAnalysis, rules: RuleSet, advice: tuple[Advice, ...]) -> dict[str, Any]:
+def analysis_json(
+    analysis: ViewAnalysis, rules: RuleSet, advice: tuple[Advice, ...], runs: Mapping[str, RuleRun]
+) -> dict[str, Any]:
     return {
         **analysis.to_json(),
-        "rules": [rule.to_json(shown_sql(rules, rule)) for rule in rules.rules],
+        "rules": [rule.to_json(shown_sql(rules, rule), runs[rule.name]) for rule in rules.rules],
         "advice": [each.to_json() for each in advice],
     }
 

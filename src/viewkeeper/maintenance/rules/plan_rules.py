@@ -1,180 +1,214 @@
-"""The plan of a refresh by rules: first what the view alone decides, then the rest by its changes.
+"""The plan of a refresh by rules: all rules that the changes trigger, in one step.
 
-It is taken where it reads less of the tables than a plan that finds everything by joins.
+Deletions run before insertions, and what a rule reads is not what another rule changes: tables before and after the window,
+and changed parts. So the rules need not run one after the other. Each marks the rows of the view that it means, and
+
+    a row leaves    if it was in the view, some rule deletes it, and none inserts it
+    a row enters    if it was not in the view, and some rule inserts it
+
+The view is asked only for rows of which the rules do not know whether it has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Group, Project
-from viewkeeper.algebra.to_sql import as_relation
-from viewkeeper.facts.declared import Reliance, UniqueKey
-from viewkeeper.generated_names import SIGN, SIGNED_COUNT, state_relation
-from viewkeeper.maintenance.bag_changes import merge
-from viewkeeper.maintenance.differential.derivation import Derivation
-from viewkeeper.maintenance.differential.dropped import reliances
-from viewkeeper.maintenance.differential.kinds import GAINS, Kinds
-from viewkeeper.maintenance.differential.rows_view import rows_steps
-from viewkeeper.maintenance.differential.updated_view import update_steps
+from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.algebra.nodes import Project
+from viewkeeper.facts.declared import Declarations, Reliance
+from viewkeeper.facts.safety.analyse import analyse_query
+from viewkeeper.facts.safety.selects import Select
+from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
+from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
+from viewkeeper.maintenance.differential.derivation import Derivation, union
+from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, SHOWN_BY, Kinds
+from viewkeeper.maintenance.differential.limits import Limits, Values
+from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
-    CheckConstraint,
+    Derive,
     Limit,
     MaintenancePlan,
     Read,
     State,
-    Step,
     Strategy,
+    WriteChangeSet,
 )
 from viewkeeper.maintenance.reliance_checks import checks_for
-from viewkeeper.maintenance.rules.leaving import (
-    Leaving,
-    leaving_by_view,
-    leaving_rows_of_view,
-    only_leaving_steps,
-    without,
-)
+from viewkeeper.maintenance.rules.derive import derive_rules
+from viewkeeper.maintenance.rules.limited_sql import LimitedSql
+from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect, Rule, TransitionTable, Trigger
+from viewkeeper.maintenance.rules.rule_set import RuleSet
+from viewkeeper.maintenance.rules.rule_sql import checked_rows, deleted_rows
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
-from viewkeeper.sql.rendering import (
-    alias,
-    all_of,
-    call,
-    column,
-    literal,
-    relation_named,
-    render,
-    select_from,
-    union_all,
-)
+from viewkeeper.sql.rendering import alias, literal
 
 
 def plan_by_rules(
     view: ViewDefinition, kinds: Kinds, verified: frozenset[Reliance], reason: str
 ) -> MaintenancePlan | None:
-    """The plan, if the view alone decides something."""
-    query = view.algebra
-    assert isinstance(query, Project)
-    leaving = leaving_by_view(view, kinds)
-    if not leaving:
+    """The plan, if rules keep the view and the changes trigger some."""
+    if why_not_run(view, view.declared) is not None:
         return None
-    rest = without(kinds, leaving)
-    seen = frozenset(each.table.object_id for each in leaving)
-    derivation = Derivation(view.stem, query, rest, view.declared, seen)
-    steps = _steps(view, query, derivation, leaving)
-    if _reads_what_is_not_known(steps, kinds):
+    rules = _rules_of(view)
+    assert isinstance(view.algebra, Project)
+    triggered = [each for each in rules.rules if any(_has_happened(one, kinds) for one in each.triggers)]
+    if not triggered:
         return None
+    derivation = Derivation(view.stem, view.algebra, kinds, view.declared)
+    fused = _Fused(view, rules, derivation, kinds)
+    actions = [(rule, action) for rule in triggered for action in rule.actions]
+    relies_on = frozenset[Reliance]().union(*(action.relies_on for _, action in actions))
+    names = ", ".join(each.name for each in triggered)
     changes = state_relation(view.stem, "changes")
-    relies_on = reliances(derivation.dropped, view.declared)
-    spots = {each.reliance: each for each in leaving if each.reliance is not None}
-    checks = [
-        check
-        for reliance, each in spots.items()
-        if reliance not in relies_on | verified and (check := _spot_check(each, kinds)) is not None
-    ]
     return MaintenancePlan(
         view.name,
         Strategy.RULES,
-        reason,
+        f"{reason}; rules tell what leaves and enters",
         (
             *checks_for(view, relies_on, kinds, verified),
-            *checks,
-            *steps,
+            *fused.steps(actions, names),
             ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes),
         ),
-        (*map(str, leaving), *map(str, derivation.dropped)),
+        (f"rules: {names}",),
         relies_on,
-        frozenset(spots) - relies_on,
     )
 
 
-def _steps(
-    view: ViewDefinition, query: Project, derivation: Derivation, leaving: list[Leaving]
-) -> tuple[Step, ...]:
-    if not derivation.is_changed(query):
-        rows = leaving_rows_of_view(view, derivation, leaving, by_count=False)
-        return only_leaving_steps(view, derivation, rows)
-    is_distinct = isinstance(query.source, Group)
-    rows = leaving_rows_of_view(view, derivation, leaving, by_count=is_distinct)
-    return (update_steps if is_distinct else rows_steps)(view, query, derivation, rows)
-
-
-WHOLE = 3
-"""Reading a table or view whole is taken for as much as reading this many parts that some values point to."""
-
-
-def reading(plan: MaintenancePlan) -> int:
-    """How much a plan reads of tables and of the view, roughly; change sets do not count. A table is read once for
-    all steps, the view by each step anew."""
-    reads = {(read.relation, at if read.name == plan.view else 0): read for at, read in _numbered_reads(plan)}
-    return sum(WHOLE if read.limit is None else 1 for read in reads.values() if not read.state.is_change)
-
-
-def saved_tables(rules: MaintenancePlan, differential: MaintenancePlan) -> list[str]:
-    """The tables that a plan by rules reads less of."""
-    known = {read.relation for _, read in _numbered_reads(rules)}
-    saved = [read for _, read in _numbered_reads(differential) if read.relation not in known]
-    return list(
-        dict.fromkeys(
-            str(read.name) for read in saved if not read.state.is_change and read.name != rules.view
+def why_not_run(view: ViewDefinition, declared: Declarations) -> str | None:
+    """Why a refresh does not run the rules of a view, as a clause; None if it does."""
+    if isinstance(view.algebra, OutsideAlgebra):
+        return view.algebra.reason
+    analysis = analyse_query(view.algebra, declared)
+    if analysis.unread is not None:
+        return analysis.unread
+    if analysis.duplicates.possible:
+        return "copies of its rows are counted"
+    if not isinstance(analysis.selection, Select):
+        return (
+            "a set operation compares its sides in a type that both have in common, which rules do not know"
         )
-    )
+    if view.hidden:
+        return "the view stores how often each of its rows is made, and rules do not tell"
+    return None
 
 
-def _numbered_reads(plan: MaintenancePlan) -> Iterator[tuple[int, Read]]:
-    return ((at, read) for at, step in enumerate(plan.steps, start=1) for read in step.reads)
+def _rules_of(view: ViewDefinition) -> RuleSet:
+    query = view.algebra
+    assert isinstance(query, Project)
+    names = tuple(each.name for each in view.columns)
+    analysis = analyse_query(query, view.declared)
+    return derive_rules(view.name, view.stem, names, analysis, view.declared)
 
 
-def _reads_what_is_not_known(steps: tuple[Step, ...], kinds: Kinds) -> bool:
-    """Whether a step reads a table in between its losses and its gains, which only changes by key can tell."""
-    return any(
-        read.state is State.BETWEEN and kinds[read.object_id] & {State.REMOVED, State.ADDED}
-        for step in steps
-        for read in step.reads
-    )
+def _has_happened(trigger: Trigger, kinds: Kinds) -> bool:
+    parts = kinds.get(trigger.object_id, frozenset())
+    return any(each <= parts for each in SHOWN_BY[trigger.operation])
 
 
-def _spot_check(leaving: Leaving, kinds: Kinds) -> CheckConstraint | None:
-    """That no row with a key that went is left, but for rows that came: else the view would lose rows it should keep."""
-    key = leaving.key
-    assert key is not None
-    if key.rely:
-        return None
-    table = leaving.table
-    removed = _read(table, State.REMOVED)
-    new = _read(table, State.NEW, Limit(key.columns, removed.relation, key.columns))
-    reads = [removed, new]
-    counted: exp.Query = _counted(new.relation, key, 1)
-    if kinds[table.object_id] & GAINS:
-        added = _read(table, State.ADDED)
-        reads.append(added)
-        counted = union_all(counted, _counted(added.relation, key, -1))
-    total = call("SUM", column(SIGN))
-    rows = as_relation(counted, "counted")
-    same = all_of(
-        exp.EQ(this=column(name, "counted"), expression=column(name, removed.relation))
-        for name in key.columns
-    )
-    left = (
-        select_from(rows, [*(column(name, "counted") for name in key.columns), alias(total, SIGNED_COUNT)])
-        .join(relation_named(removed.relation), on=same, join_type="left semi")
-        .group_by(*(column(name, "counted") for name in key.columns))
-        .having(exp.GT(this=total.copy(), expression=literal(0)))
-    )
-    what = "rows that went have left no other row with their key"
-    return CheckConstraint(table.name, key.name, what, render(left), tuple(reads))
+@dataclass(frozen=True)
+class _Fused:
+    """Writes the actions of triggered rules over the relations of a plan."""
+
+    view: ViewDefinition
+    rules: RuleSet
+    derivation: Derivation
+    kinds: Kinds
+
+    def steps(
+        self, actions: Sequence[tuple[Rule, Action]], names: str
+    ) -> tuple[Derive | WriteChangeSet, ...]:
+        selects: list[exp.Select] = []
+        for rule, action in actions:
+            select = self._marked(rule, action)
+            if select not in selects:  # A deletion and the old half of an update are the same action.
+                selects.append(select)
+        candidates = self.derivation.derive(
+            f"rows that rules delete or insert: {names}", "candidates", union(selects), ends=True
+        )
+        if all(_knows_the_view(rule, action) for rule, action in actions):
+            return (
+                *self.derivation.steps,
+                WriteChangeSet(set_changes(candidates, None, self.view.stored), ()),
+            )
+        columns = tuple(each.name for each in self.view.stored)
+        limit = Limit(columns, candidates, columns, keeps_nulls=True)
+        alike = Read(state_relation(self.view.stem, "alike"), self.view.id, self.view.name, State.OLD, limit)
+        touched = state_relation(self.view.stem, "touched")
+        return (
+            *self.derivation.steps,
+            Derive(
+                "find these rows in the view",
+                touched,
+                touched_rows(alike.relation, candidates, self.view.stored),
+                (alike,),
+            ),
+            WriteChangeSet(set_changes(candidates, touched, self.view.stored), ()),
+        )
+
+    def _marked(self, rule: Rule, action: Action) -> exp.Select:
+        """The rows that an action means, with what it does to them."""
+        deletes = rule.effect is Effect.DELETE
+        if action.certainty is Certainty.BY_THE_VIEW:
+            rows = deleted_rows(self.rules, action, state_relation(self.rules.stem, State.OLD.value))
+        else:
+            rows = checked_rows(self.rules, action, action.checks_of_tables)
+        limited = LimitedSql(
+            lambda table: self._starts(action.tables, table),
+            lambda table, limits: self._relation(action.tables, table, limits),
+        )
+        marks = {LEAVES: deletes, ENTERS: not deletes, OLD_COUNT: deletes and action.was_in_view}
+        return limited.write(rows).select(
+            *(alias(literal(int(value)), name) for name, value in marks.items())
+        )
+
+    def _starts(self, tables: Mapping[str, TransitionTable], table: exp.Table) -> Limits:
+        found = tables.get(table.name)
+        if found is None or found.table is None or not found.state.is_change:
+            return {}
+        relation = self._part(found.table, found.state)
+        return {
+            (table.alias_or_name, each.name.lower()): Values(relation, each.name)
+            for each in found.table.columns
+        }
+
+    def _part(self, table: Input, state: State) -> str:
+        """The changed part; both kinds of losses, and both kinds of gains, are read as one."""
+        part = State.REMOVED if state in LOSSES else State.ADDED
+        assert self.kinds[table.object_id] & (LOSSES if part is State.REMOVED else GAINS)
+        read = Read(state_relation(table.relation, part.value), table.object_id, table.name, part)
+        return self.derivation.known(read).relation
+
+    def _relation(self, tables: Mapping[str, TransitionTable], table: exp.Table, limits: Limits) -> str:
+        found = tables.get(table.name)
+        if found is None or found.table is None:
+            return self._view_rows(table, limits)
+        if found.state.is_change:
+            return self._part(found.table, found.state)
+        of_table = {name: values for (of, name), values in limits.items() if of == table.alias_or_name}
+        return self.derivation.table_read(found.table, found.state, of_table).relation
+
+    def _view_rows(self, table: exp.Table, limits: Limits) -> str:
+        """The view before the changes, where it has the values of the part that is found in it."""
+        pairs = [
+            (each.name, values)
+            for each in self.view.columns
+            if (values := limits.get((table.alias_or_name, each.name.lower()))) is not None
+        ]
+        if not pairs:
+            return self.derivation.known(old_rows(self.view)).relation
+        first = pairs[0][1]
+        same = [(name, values.column) for name, values in pairs if values.relation == first.relation]
+        own, changed = zip(*same, strict=True)
+        keeps_nulls = any(values.or_null for _, values in pairs)
+        limit = Limit(own, first.relation, changed, keeps_nulls)
+        return self.derivation.known(old_rows(self.view, limit)).relation
 
 
-def _counted(relation: str, key: UniqueKey, count: int) -> exp.Select:
-    return select_from(
-        relation_named(relation),
-        [*(column(name) for name in key.columns), alias(literal(count), SIGN)],
-    )
-
-
-def _read(table: Input, state: State, limit: Limit | None = None) -> Read:
-    plain = state_relation(table.relation, state.value)
-    return Read(plain if limit is None else limit.name(plain), table.object_id, table.name, state, limit)
+def _knows_the_view(rule: Rule, action: Action) -> bool:
+    """Whether it is certain that the view has the rows of a deletion, or has not those of an insertion."""
+    return action.was_in_view if rule.effect is Effect.DELETE else action.certainty is Certainty.BY_KEY

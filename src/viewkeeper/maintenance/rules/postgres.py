@@ -2,6 +2,11 @@
 
 PostgreSQL gives a trigger of one event the rows that came and went, as tables. What a table was before is made of what it is
 and of these. Deletions run before insertions, so that rows are compared with the view itself, not with what was put into it.
+
+A view over a view is kept by triggers on the table of the view below. Every statement changes one table, by deletion or by
+insertion, and a view that reads it reacts at once. So that a reaction meets all other tables as the view has last seen
+them, *the views above react first*: a view that reads a table t and a view over t takes the change of t while the view below is
+still as it was, then each change of the view below, with t as it is now.
 """
 
 from __future__ import annotations
@@ -52,13 +57,17 @@ _REFERENCING = {
 
 
 def emit_postgres(views: Sequence[EmittedView]) -> str:
-    """A script that creates the tables of the views, fills them, and keeps them by triggers."""
+    """A script that creates the tables of the views, fills them, and keeps them by triggers. Each view comes after those
+    that it reads."""
     queries = {each.rules.stem: each.query for each in views}
+    kept = {each.rules.view.key for each in views}
     parts = [_create_view(each) for each in views]
-    triggers = shared_triggers((each.rules, each.inputs) for each in views)
-    parts += [_Function(trigger, queries).text() for trigger in triggers]
+    above_first = views[::-1]
+    for trigger in shared_triggers((each.rules, each.inputs) for each in above_first):
+        if trigger.operation is not Operation.UPDATE or trigger.table.name.key not in kept:
+            parts.append(_Function(trigger, queries).text())
     tables = {table.object_id: table for each in views for table in each.inputs}
-    parts += [_truncation(table, views) for table in tables.values()]
+    parts += [_truncation(table, above_first) for table in tables.values() if table.name.key not in kept]
     return "\n\n".join(parts) + "\n"
 
 
@@ -156,21 +165,23 @@ class _Function:
 
 
 def _recount(rules: RuleSet, net: str) -> str:
-    """Copies come and go in one statement: those that go by their place in the table, as many as are counted."""
+    """Copies go by their place in the table, as many as are counted, then copies come: two statements, so that the
+    triggers of views above see one after the other."""
     view = _name(rules.view)
     columns = [postgres_name(each) for each in rules.columns]
     kept = ", ".join(f"kept.{each}" for each in columns)
     same = " AND ".join(f"net.{each} IS NOT DISTINCT FROM kept.{each}" for each in columns)
     count = postgres_name(SIGNED_COUNT)
+    counted = ["WITH net AS (", textwrap.indent(net, "  ")]
     return "\n".join(
         [
-            "WITH net AS (",
-            textwrap.indent(net, "  "),
+            *counted,
             "), numbered AS (",
             f"  SELECT kept.ctid AS place, net.{count}, row_number() OVER (PARTITION BY {kept}) AS copy",
             f"  FROM {view} AS kept JOIN net ON {same}",
-            "), gone AS (",
-            f"  DELETE FROM {view} WHERE ctid IN (SELECT place FROM numbered WHERE copy <= -{count})",
+            ")",
+            f"DELETE FROM {view} WHERE ctid IN (SELECT place FROM numbered WHERE copy <= -{count});",
+            *counted,
             ")",
             f"INSERT INTO {view} ({', '.join(columns)})",
             f"SELECT {', '.join(f'net.{each}' for each in columns)} FROM net, generate_series(1, net.{count});",

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.names import QualifiedName
@@ -78,6 +79,8 @@ class Check:
 
     query: exp.Query
     must_have: bool
+    asks_view: bool = False
+    """Whether the query is the view itself, or what was put into it."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class Action:
 
     `columns` are those columns of the view that the rows have: all, or enough to tell which rows are meant. Checks are on
     all columns. `matches_nulls`: a NULL of the rows means a NULL of the view. A `sign` is given where copies are counted.
+    `was_in_view`: the rows are such that the view held them before, for certain. `relies_on` are the keys without which the
+    action would be wrong.
     """
 
     rows: exp.Query
@@ -95,6 +100,21 @@ class Action:
     checks: tuple[Check, ...] = ()
     sign: int = 0
     matches_nulls: bool = True
+    was_in_view: bool = False
+    relies_on: frozenset[Reliance] = frozenset()
+
+    @property
+    def checks_of_tables(self) -> tuple[Check, ...]:
+        """The checks that do not ask the view itself."""
+        return tuple(each for each in self.checks if not each.asks_view)
+
+
+@dataclass(frozen=True)
+class RuleRun:
+    """What a refresh makes of a rule, after the operation that triggers it and no other."""
+
+    runs: bool
+    how: str
 
 
 @dataclass(frozen=True)
@@ -109,7 +129,7 @@ class Rule:
     reason: str = ""
     anew_in_the_paper: tuple[Operation, ...] = ()
 
-    def to_json(self, shown: str) -> dict[str, Any]:
+    def to_json(self, shown: str, run: RuleRun) -> dict[str, Any]:
         return {
             "name": self.name,
             "triggers": [
@@ -124,5 +144,6 @@ class Rule:
             "reason": self.reason,
             "rematerializes_in_the_paper": [each.value.lower() for each in self.anew_in_the_paper],
             "precedes": list(self.precedes),
+            "in_a_refresh": {"runs": run.runs, "how": run.how},
             "sql": shown,
         }

@@ -17,6 +17,7 @@ from viewkeeper.maintenance.rules.rule import Action, Check, Effect, Rule, Trans
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.sql.rendering import (
     alias,
+    aliased,
     all_of,
     call,
     column,
@@ -50,26 +51,40 @@ def statements(rules: RuleSet, rule: Rule) -> list[exp.Expr]:
 
 
 def delete_rows(rules: RuleSet, action: Action) -> exp.Expr:
+    return exp.Delete(
+        this=relation_named(rules.stem), where=exp.Where(this=all_of(_why_deleted(rules, action)))
+    )
+
+
+def _why_deleted(rules: RuleSet, action: Action) -> list[exp.Expr]:
+    """What holds of a row of the view that an action deletes."""
     values = {each: column(each, rules.stem) for each in rules.columns}
-    conditions = [
+    return [
         _is_in(rules, action.rows, {each: values[each] for each in action.columns}, action.matches_nulls),
         *(_checked(rules, each, values) for each in action.checks),
     ]
-    return exp.Delete(this=relation_named(rules.stem), where=exp.Where(this=all_of(conditions)))
+
+
+def deleted_rows(rules: RuleSet, action: Action, view: str) -> exp.Select:
+    """The rows of the view, in a relation of that name, that an action deletes."""
+    items = [alias(column(each, rules.stem), each) for each in rules.columns]
+    select = select_from(aliased(view, rules.stem), items)
+    select.set("where", exp.Where(this=all_of(_why_deleted(rules, action))))
+    return select
 
 
 def insert_rows(rules: RuleSet, action: Action) -> exp.Expr:
-    return _insert(rules, coming_rows(rules, action))
+    return _insert(rules, checked_rows(rules, action, action.checks))
 
 
-def coming_rows(rules: RuleSet, action: Action) -> exp.Select:
-    """The rows that an action puts into the view."""
+def checked_rows(rules: RuleSet, action: Action, checks: Sequence[Check]) -> exp.Select:
+    """The rows of an action that pass the checks; with all its checks, those that it puts into the view."""
     rows, values = action.rows, _values(action.rows)
-    if values is None or any(_aliases(rows) & _aliases(each.query) for each in action.checks):
+    if values is None or any(_aliases(rows) & _aliases(each.query) for each in checks):
         values = {each: column(each, _COMING) for each in rules.columns}
         rows = select_from(as_relation(rows.copy(), _COMING), list(values.values()))
     assert isinstance(rows, exp.Select)
-    return _filtered(rows, [_checked(rules, each, values) for each in action.checks])
+    return _filtered(rows, [_checked(rules, each, values) for each in checks])
 
 
 def net_copies(rules: RuleSet, actions: Sequence[Action]) -> exp.Select:
