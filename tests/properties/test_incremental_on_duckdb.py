@@ -108,13 +108,13 @@ def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, fi
         assert tally.incremental >= LEAST_INCREMENTAL
 
 
-@pytest.mark.parametrize("first", range(0, CASES // 6, BLOCK))
+@pytest.mark.parametrize("first", range(0, CASES // 12, BLOCK))
 def test_views_over_kept_groups_give_the_bag_of_the_query(
     database: duckdb.DuckDBPyConnection, first: int
 ) -> None:
     """Every group inside a view that can be updated is kept in a hidden view of its own."""
     tally = Tally()
-    numbers = range(first, min(first + BLOCK, CASES // 6))
+    numbers = range(first, min(first + BLOCK, CASES // 12))
     failures = _failures(database, numbers, tally, check=check_case_with_kept_groups)
     assert not failures, "\n\n".join(failures)
     if len(numbers) == BLOCK:

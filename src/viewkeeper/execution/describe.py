@@ -229,13 +229,12 @@ def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     catalogue = workspace.state.read()
     view = view_named(catalogue, name)
     users = users_definition(view, catalogue)
-    hidden = catalogue.kept_by(view.id)
-    plans = [_plan_of(workspace, catalogue, each) for each in (*hidden, view)]
     kept = [
-        KeptPlan(each.query, _row_count(workspace, each), plan)
-        for each, plan in zip(hidden, plans, strict=False)
+        KeptPlan(each.query, _row_count(workspace, each), _plan_of(workspace, catalogue, each))
+        for each in catalogue.kept_by(view.id)
     ]
-    return _explain(users, known_keys(catalogue, users), plans[-1], view.about_groups, kept)
+    plan = _plan_of(workspace, catalogue, view)
+    return _explain(users, known_keys(catalogue, users), plan, view.about_groups, kept)
 
 
 def _plan_of(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> PlanWhen:

@@ -229,8 +229,8 @@ def _refresh_view(
         owner=view.owner,
     )
     broken = next((catalogue.views[each] for each in view.input_ids if each in failed), None)
-    if broken is not None and broken.owner == view.id:  # what it failed of is what the view failed of
-        return _of_owner(failed[broken.id], entry, published)
+    if broken is not None and broken.owner is not None:
+        return _passed_on(failed[broken.id], entry, published)
     try:
         if broken is not None:
             raise RefreshConflictError(f"{broken.name}, which {view.name} reads, could not be refreshed.")
@@ -260,10 +260,10 @@ def _refresh_view(
         return _Outcome(failure, None, error.exit_code)
 
 
-def _of_owner(failure: _Outcome, entry: HistoryEntry, published: Publication) -> _Outcome:
-    """The failure of a hidden view as that of its owner."""
+def _passed_on(failure: _Outcome, entry: HistoryEntry, published: Publication) -> _Outcome:
+    """The failure of a hidden view as that of the view that reads it: users are told the cause, not where it lay."""
     mine = replace(
-        failure.entry, view_id=entry.view_id, view=entry.view, location=entry.location, owner=None,
+        failure.entry, view_id=entry.view_id, view=entry.view, location=entry.location, owner=entry.owner,
         sources=dict(published.sources), seconds=0.0,
     )  # fmt: skip
     return replace(failure, entry=mine)
