@@ -40,7 +40,7 @@ from viewkeeper.sql.types import UNKNOWN
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import new_holder
 from viewkeeper.storage.layout import new_id, view_location
-from viewkeeper.storage.records import Claim, HistoryEntry, Publication, ViewRecord, now
+from viewkeeper.storage.records import Claim, HistoryEntry, OverKept, Publication, ViewRecord, now
 
 
 class RecomputeWarning(UserWarning):
@@ -179,16 +179,27 @@ def check_readers(catalogue: Catalogue, replacement: ViewRecord) -> None:
 
 def check_stored_queries(catalogue: Catalogue, readers: Sequence[ViewRecord], replaced: str) -> None:
     for reader in readers:
-        try:
-            query = bind_stored(reader, catalogue)
-            problem: UserError | None = query.problems[0] if query.problems else None
-        except UserError as error:
-            problem = error
+        problem = _problem_of(reader, catalogue)
         if problem is not None:
             raise InUseError(
                 f"{reader.name} reads {replaced} and would not work any more: {problem.message}",
                 f"drop or alter {reader.name} first.",
             )
+
+
+def _problem_of(view: ViewRecord, catalogue: Catalogue) -> UserError | None:
+    """What does not bind in a view's query, or in the hidden views below it: they name columns that * leaves open."""
+    texts: list[ViewRecord | OverKept] = [view]
+    if view.over_kept is not None:
+        texts += [view.over_kept, *catalogue.kept_by(view.id)]
+    for each in texts:
+        try:
+            problems = bind_stored(each, catalogue).problems
+        except UserError as error:
+            return error
+        if problems:
+            return problems[0]
+    return None
 
 
 def _load_versions(

@@ -260,6 +260,13 @@ def test_a_replaced_view_below_a_hidden_one(warehouse: Warehouse, keeps: None) -
     warehouse.refresh("v")
     assert wrong_views(warehouse) == {}
     assert warehouse.verify("v").equal
+    warehouse.sql("DROP MATERIALIZED VIEW v")
+    warehouse.sql(
+        "CREATE MATERIALIZED VIEW pairs AS "
+        "SELECT r.name FROM region r JOIN (SELECT DISTINCT * FROM plus) d ON d.region = r.id"
+    )
+    with pytest.raises(errors.InUseError, match="pairs reads plus and would not work any more"):
+        warehouse.sql("CREATE OR REPLACE MATERIALIZED VIEW plus AS SELECT region FROM sale")
 
 
 def test_small_groups_are_evaluated_again(warehouse: Warehouse) -> None:
