@@ -30,7 +30,7 @@ LEAD = 1.0
 MOST_CORRECTION = 3.0
 
 
-KEPT_SECONDS = 0.5
+KEPT_SECONDS = 0.3
 """What a refresh takes for one more view to be refreshed: its change set and its commit."""
 USUAL_CHANGES = 1_000
 """How many rows are taken to change between two refreshes, before anybody knows."""
@@ -101,7 +101,7 @@ def why_not_keep(rows: int, groups: int) -> str | None:
     >>> why_not_keep(6_000_000, 5) is None
     True
     >>> why_not_keep(60_000, 15_000)
-    '60,000 rows in 15,000 groups are read again in 0.0 s, one more view takes 0.5 s'
+    '60,000 rows in 15,000 groups are read again in 0.0 s, one more view takes 0.3 s'
     """
     if _seconds_again(rows, groups) > _seconds_kept(groups):
         return None
@@ -113,7 +113,7 @@ def why_not_keep(rows: int, groups: int) -> str | None:
 def why_keep(rows: int, groups: int) -> str:
     """
     >>> why_keep(6_000_000, 5)
-    '6,000,000 rows in 5 groups would be read again in 6.5 s, one more view takes 0.5 s'
+    '6,000,000 rows in 5 groups would be read again in 6.5 s, one more view takes 0.3 s'
     """
     return f"{_sizes(rows, groups)} would be read again in {_seconds_again(rows, groups):.1f} s, {_one_more(groups)}"
 
