@@ -40,6 +40,11 @@ def is_hidden(name: str) -> bool:
     return name.lower().startswith(HIDDEN_PREFIX)
 
 
+def kept_groups(view: str, number: int) -> str:
+    """The hidden view that keeps groups inside a view's query. It has no name for users, who may have one like it."""
+    return f"{HIDDEN_PREFIX}{view}_groups_{number}"
+
+
 def query_relation(view: str) -> str:
     """The temporary relation that holds the result of a view's query while it is refreshed."""
     return f"{view}_query"

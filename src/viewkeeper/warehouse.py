@@ -23,6 +23,7 @@ from viewkeeper.execution import base_tables, describe
 from viewkeeper.execution.constraints import trust_again
 from viewkeeper.execution.create_view import check_policy, create_view
 from viewkeeper.execution.epochs import finish_left_epochs, foreign_commit, refresh, restore_table
+from viewkeeper.execution.kept_views import renamed
 from viewkeeper.execution.planning import Planner, planned_views
 from viewkeeper.execution.progress import Listener, nobody_listens
 from viewkeeper.execution.queries import change_data, register, run_query
@@ -164,7 +165,7 @@ class Warehouse:
             parsed = parse_text(f"DESCRIBE {view}")
             assert isinstance(parsed, Describe)
             view_id = describe.view_named(self._workspace.state.read(), parsed.name).id
-        return self._workspace.state.history(view_id, last)
+        return describe.users_history(self._workspace, view_id, last)
 
     def explain_script(self, text: str) -> list[ExplainReport]:
         """How the views of a script would be maintained, without creating them and without Spark."""
@@ -179,7 +180,7 @@ class Warehouse:
         return Planner(self._workspace.state.read())
 
     def view_names(self) -> list[str]:
-        return sorted(str(view.name) for view in self._workspace.state.read().views.values())
+        return [str(view.name) for view in self._workspace.state.read().users_views()]
 
     def names(self) -> list[str]:
         """The names of all tables and views."""
@@ -300,9 +301,11 @@ class Warehouse:
                 case RenameTo(name):
                     if newest.named(name) is not None:
                         raise NameExistsError(f"{name} exists already.", "choose another name.")
-                    return newest.with_view(replace(current, name=name))
+                    return renamed(newest, current, name)
                 case SetPolicy(policy):
-                    return newest.with_view(replace(current, policy=policy))
+                    for view in (current, *newest.kept_by(current.id)):
+                        newest = newest.with_view(replace(view, policy=policy))
+                    return newest
 
         self._workspace.state.change(step)
         return StatementReport(f"materialized view {statement.name} altered.")
@@ -311,9 +314,16 @@ class Warehouse:
         view = describe.view_named(self._workspace.state.read(), name)
         catalogue = finish_left_epochs(self._workspace, [view.id])
         published = catalogue.published[view.id]
-        if foreign_commit(self._workspace, view, published.version) is None:
+        changed = [
+            each
+            for each in (*catalogue.kept_by(view.id), view)
+            if foreign_commit(self._workspace, each, catalogue.published[each.id].version) is not None
+        ]
+        if not changed:
             return StatementReport(f"nobody else has changed {name}; it is at epoch {published.epoch}.")
-        restore_table(self._workspace, view, published.version, published.epoch)
+        for each in changed:
+            own = catalogue.published[each.id]
+            restore_table(self._workspace, each, own.version, own.epoch)
         return StatementReport(f"{name} is back at epoch {published.epoch}.")
 
     def _drop_view(self, name: QualifiedName, if_exists: bool) -> StatementReport:

@@ -9,11 +9,21 @@ from typing import Any
 
 import pytest
 
-from tests.crash.killing import CHAIN, MAPPED, PLAIN, Kill, assert_survives, make_warehouse, random_kill
+from tests.crash.killing import (
+    CHAIN,
+    KEPT,
+    MAPPED,
+    PLAIN,
+    Kill,
+    assert_survives,
+    make_warehouse,
+    random_kill,
+)
 from tests.support.spark_servers import connect_server
 from viewkeeper import Warehouse
 from viewkeeper.execution.jars import find_jars
 from viewkeeper.execution.progress import Moment
+from viewkeeper.maintenance import cost
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -47,6 +57,17 @@ def chain(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         yield warehouse, path
 
 
+@pytest.fixture(scope="module")
+def kept(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Warehouse, Path]]:
+    """One view with a hidden view below it."""
+    path = tmp_path_factory.mktemp("kept") / "warehouse"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "KEPT_SECONDS", -1.0)
+        warehouse = make_warehouse(path, server, KEPT)
+    with warehouse:
+        yield warehouse, path
+
+
 @pytest.mark.parametrize("moment", EPOCH_MOMENTS, ids=lambda moment: moment.name)
 def test_killed_at_a_named_point_with_one_view(plain: Any, server: str, moment: Moment) -> None:
     warehouse, path = plain
@@ -63,6 +84,33 @@ def test_killed_between_the_targets_of_a_chain(
     for seed in range(2):
         kill = Kill(moment, occurrence)
         assert assert_survives(warehouse, path, server, kill, seed), "the client was not killed"
+
+
+@pytest.mark.parametrize("occurrence", [1, 2])
+@pytest.mark.parametrize("moment", [Moment.CHANGE_SET_STORED, Moment.VIEW_COMMITTED], ids=lambda m: m.name)
+def test_killed_between_a_hidden_view_and_its_owner(
+    kept: Any, server: str, moment: Moment, occurrence: int
+) -> None:
+    warehouse, path = kept
+    assert len(warehouse._workspace.state.read().views) == 2
+    kill = Kill(moment, occurrence)
+    assert assert_survives(warehouse, path, server, kill, occurrence), "the client was not killed"
+
+
+def test_killed_while_it_creates_a_view_with_a_hidden_one(kept: Any, server: str) -> None:
+    """The hidden view is loaded, or both are, and neither was published."""
+    warehouse, path = kept
+    before = set(warehouse._workspace.state.read().views)
+    statement = KEPT.replace("VIEW kept", "VIEW fresh")
+    for moment, occurrence in (
+        (Moment.VIEW_COMMITTED, 1),
+        (Moment.VIEW_COMMITTED, 2),
+        (Moment.PUBLISHING, 1),
+    ):
+        kill = Kill(moment, occurrence, statement=statement, keeps_groups=True)
+        assert assert_survives(warehouse, path, server, kill, 1), "the client was not killed"
+        assert set(warehouse._workspace.state.read().views) == before, "what was never published is visible"
+    assert len(list((path / "views").iterdir())) == 1, "the folder of a view that never was is left"
 
 
 @pytest.mark.parametrize("occurrence", [1, 2])

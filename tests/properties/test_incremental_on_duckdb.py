@@ -10,7 +10,7 @@ import os
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,16 @@ import pytest
 from tests.properties.regressions import REGRESSIONS
 from viewkeeper.maintenance.build_plan import plan_refresh
 from viewkeeper.maintenance.plan import CheckConstraint, Strategy
-from viewkeeper.testing import Case, Disagreement, Outcome, case_of, check_case, random_case, shrunk
+from viewkeeper.testing import (
+    Case,
+    Disagreement,
+    Outcome,
+    case_of,
+    check_case,
+    check_case_with_kept_groups,
+    random_case,
+    shrunk,
+)
 from viewkeeper.testing.agreement import definition
 from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState
 from viewkeeper.testing.views import CONSTRUCTS
@@ -81,6 +90,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_what_was_wrong_once(database: duckdb.DuckDBPyConnection, case: Case) -> None:
     check_case(database, case)
     check_case(database, replace(case, is_trusted=False))
+    check_case_with_kept_groups(database, case)
 
 
 def test_random_views_have_every_construct() -> None:
@@ -98,6 +108,20 @@ def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, fi
         assert tally.incremental >= LEAST_INCREMENTAL
 
 
+@pytest.mark.parametrize("first", range(0, CASES // 12, BLOCK))
+def test_views_over_kept_groups_give_the_bag_of_the_query(
+    database: duckdb.DuckDBPyConnection, first: int
+) -> None:
+    """Every group inside a view that can be updated is kept in a hidden view of its own."""
+    tally = Tally()
+    numbers = range(first, min(first + BLOCK, CASES // 12))
+    failures = _failures(database, numbers, tally, check=check_case_with_kept_groups)
+    assert not failures, "\n\n".join(failures)
+    if len(numbers) == BLOCK:
+        assert tally.cases >= 0.3 * BLOCK, "few views have groups inside"
+        assert tally.incremental >= LEAST_INCREMENTAL
+
+
 @pytest.mark.parametrize("first", range(0, CASES // 10, BLOCK))
 def test_broken_constraints_are_found_or_do_no_harm(first: int, database: duckdb.DuckDBPyConnection) -> None:
     numbers = range(first, min(first + BLOCK, CASES // 10))
@@ -105,8 +129,15 @@ def test_broken_constraints_are_found_or_do_no_harm(first: int, database: duckdb
     assert not failures, "\n\n".join(failures)
 
 
+Check = Callable[[duckdb.DuckDBPyConnection, Case], Outcome | None]
+
+
 def _failures(
-    database: duckdb.DuckDBPyConnection, numbers: range, tally: Tally, breaks_constraints: bool = False
+    database: duckdb.DuckDBPyConnection,
+    numbers: range,
+    tally: Tally,
+    breaks_constraints: bool = False,
+    check: Check = check_case,
 ) -> list[str]:
     """The messages of the cases that went wrong, made small."""
     failures: list[str] = []
@@ -115,22 +146,24 @@ def _failures(
         if time.monotonic() > deadline or len(failures) == MOST_FAILURES:
             break
         case = random_case(SEED * 100_003 + number, breaks_constraints)
-        message = _message(database, case, tally)
+        message = _message(database, case, check, tally)
         if message is not None:
-            small = shrunk(case, lambda each: _message(database, each) is not None)
-            failures.append(_message(database, small) or message)
+            small = shrunk(case, lambda each: _message(database, each, check) is not None)
+            failures.append(_message(database, small, check) or message)
     return failures
 
 
-def _message(database: duckdb.DuckDBPyConnection, case: Case, tally: Tally | None = None) -> str | None:
+def _message(
+    database: duckdb.DuckDBPyConnection, case: Case, check: Check, tally: Tally | None = None
+) -> str | None:
     """What is wrong with a case; a plan that cannot be made or run is wrong too."""
     try:
-        outcome = check_case(database, case)
+        outcome = check(database, case)
     except Disagreement as error:
         return str(error)
     except Exception as error:
         return f"{case.name}: {type(error).__name__}: {error}\nview: {case.text}\nagain: {case.to_python()}"
-    if tally is not None:
+    if tally is not None and outcome is not None:
         tally.add(case, outcome)
     return None
 

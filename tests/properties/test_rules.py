@@ -33,7 +33,6 @@ from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
 from viewkeeper.maintenance.rules import limited_sql, plan_rules
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect
-from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import Operation

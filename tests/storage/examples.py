@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from viewkeeper.storage.records import (
     ForeignKeyRecord,
     HistoryEntry,
     Holder,
+    OverKept,
     Publication,
     TableRecord,
     ViewRecord,
@@ -48,6 +50,16 @@ def view(view_id: str, inputs: Iterable[str], name: str | None = None) -> ViewRe
     )
 
 
+def with_hidden(owner: ViewRecord, inputs: Iterable[str], over: Iterable[str]) -> list[ViewRecord]:
+    """A view that reads `over` and a hidden view over `inputs`, and that hidden view."""
+    hidden = replace(
+        view(f"hidden_{owner.id}", inputs), owner=owner.id, location=f"{owner.location}/groups_1"
+    )
+    references = {f"`default`.`{input_id}`": input_id for input_id in (*over, hidden.id)}
+    about = ("the groups are kept",)
+    return [replace(owner, over_kept=OverKept("SELECT 2", references), about_groups=about), hidden]
+
+
 def holder(token: str = "token", pid: int = 1, started: str = "1", machine: str = "machine") -> Holder:
     return Holder("host", machine, pid, started, token, "user")
 
@@ -73,7 +85,10 @@ def catalogue(tables: Iterable[TableRecord] = (), views: Iterable[ViewRecord] = 
 def one_of_everything() -> Catalogue:
     """A catalogue that has every kind of record."""
     return (
-        catalogue([table("t"), table("u", parents=["t"])], [view("v", ["t", "u"]), view("w", ["v"])])
+        catalogue(
+            [table("t"), table("u", parents=["t"])],
+            [*with_hidden(view("v", ["t", "u"]), ["u"], ["t"]), view("w", ["v"])],
+        )
         .with_claim(claim(3, ["v", "w"]))
         .with_publication("v", Publication(2, 5, {"t": 1, "u": 4}, {"t": 1, "u": 4}, WHEN))
         .with_history([entry(1), entry(2)])
@@ -153,6 +168,12 @@ view_records = st.builds(
     st.dictionaries(words, texts, max_size=3),
     st.integers(1, 9),
     st.none() | texts,
+    st.just(()),
+    st.booleans(),
+    st.lists(st.tuples(words, words), max_size=2).map(tuple),
+    st.none() | words,
+    st.none() | st.builds(OverKept, texts, st.dictionaries(words, words, max_size=3)),
+    st.lists(texts, max_size=2).map(tuple),
 )
 publications = st.builds(Publication, numbers, numbers, versions, versions, words)
 holders = st.builds(Holder, words, words, numbers, words, words, words)
@@ -176,6 +197,8 @@ history_entries = st.builds(
     words,
     words,
     st.none() | texts,
+    st.none() | st.floats(0, 1e9),
+    st.none() | words,
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.storage.examples import WHEN, catalogue, claim, entry, one_of_everything, table, view
+from tests.storage.examples import WHEN, catalogue, claim, entry, one_of_everything, table, view, with_hidden
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import Publication
@@ -67,6 +67,28 @@ def test_views_asked_for_come_in_the_order_of_their_names_whatever_their_ids() -
 
 def test_a_view_dropped_meanwhile_is_left_out() -> None:
     assert ids(catalogue([table("t")], [view("v", ["t"])]).views_below(["v", "dropped"])) == ["v"]
+
+
+def test_a_hidden_view_is_refreshed_with_its_owner_and_known_to_nobody_else() -> None:
+    found = catalogue(
+        [table("t"), table("u")], [*with_hidden(view("v", ["t", "u"]), ["u"], ["t"]), view("w", ["v"])]
+    )
+    assert ids(found.views_below(["w"])) == ["hidden_v", "v", "w"]
+    assert found.tables_below(["v"]) == {"t", "u"}
+    assert ids(found.kept_by("v")) == ["hidden_v"] and found.kept_by("w") == []
+    assert ids(found.users_views()) == ["v", "w"]
+    assert found.names() == ["t", "u", "v", "w"]
+    assert found.named(QualifiedName("default", "hidden_v")) is None
+    assert ids(found.readers_of("u")) == ["v"], "who asks is told of the user's view"
+    assert ids(found.readers_of("hidden_v")) == []
+
+
+def test_a_view_is_dropped_with_its_hidden_views() -> None:
+    found = catalogue([table("u")], with_hidden(view("v", ["u"]), ["u"], []))
+    for view_id in ("v", "hidden_v"):
+        found = found.with_publication(view_id, Publication(1, 0, {"u": 1}, {"u": 1}, WHEN))
+    after = found.without("v")
+    assert not after.views and not after.published and set(after.tables) == {"u"}
 
 
 @st.composite

@@ -124,6 +124,7 @@ def test_a_missing_key_is_named(kind: str, key: str) -> None:
     if (kind, key) in {
         ("claim", "loads"),
         ("history", "error"),
+        ("history", "owner"),
         ("history", "predicted"),
     }:  # these have a default
         assert from_rows(rows) == one_of_everything()

@@ -92,14 +92,15 @@ class Output:
     def _refresh(self, report: RefreshReport) -> None:
         rows = [
             (
-                v.name,
+                f"{'' if view is v else '  '}{v.name}",
                 "failed" if v.error else v.strategy,
                 v.inserted,
                 v.deleted,
                 f"{v.seconds:.2f}",
                 v.error or v.reason,
             )
-            for v in report.views
+            for view in report.views
+            for v in (view, *view.kept)
         ]
         columns = ("view", "strategy", "inserted", "deleted", "seconds", "reason")
         self._table(columns, rows, f"epoch {report.epoch}, {report.seconds:.2f} s")

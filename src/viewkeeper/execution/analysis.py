@@ -7,6 +7,9 @@ same; if they do not, our later plans would be built on a misreading, and the vi
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.errors import InvalidStatementError, UnsupportedError, ViewkeeperError
@@ -35,6 +38,38 @@ def analyse(
     policy: RefreshPolicy,
 ) -> ViewDefinition:
     """The view with its columns as Spark sees them; every way the query can be wrong raises."""
+    with _over_inputs(workspace, catalogue, query, versions, settings) as session:
+        text = query.text_over(lambda found: found.relation)
+        schema = _schema_of(session, text.text, text, query)
+        columns = _checked_columns(schema, query)
+        _compare_with_our_reading(session, query, columns)
+        view = ViewDefinition(name, view_id, query, columns, policy=policy)
+        return with_hidden_columns(view, lambda sql: _columns_of(session, sql))
+
+
+def analyse_our_own(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    view: ViewDefinition,
+    versions: Mapping[str, int],
+    settings: Mapping[str, str],
+) -> ViewDefinition:
+    """A view whose text is ours, with the columns and hidden columns that Spark tells."""
+    with _over_inputs(workspace, catalogue, view.query, versions, settings) as session:
+        columns = _columns_of(session, view.query.text_over(lambda found: found.relation).text)
+        typed = replace(view, columns=columns)
+        return with_hidden_columns(typed, lambda sql: _columns_of(session, sql))
+
+
+@contextmanager
+def _over_inputs(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    query: BoundQuery,
+    versions: Mapping[str, int],
+    settings: Mapping[str, str],
+) -> Iterator[Any]:
+    """A session that knows the inputs of a query by their relations, at these versions."""
     session = workspace.sessions.own_with(settings)
     relations = [found.relation for found in query.inputs]
     try:
@@ -43,12 +78,7 @@ def analyse(
                 record = catalogue.object(found.object_id)
                 pinned = select_all(workspace.relation(record, versions[found.object_id]))
                 session.sql(render(pinned)).createOrReplaceTempView(quote(found.relation))
-        text = query.text_over(lambda found: found.relation)
-        schema = _schema_of(session, text.text, text, query)
-        columns = _checked_columns(schema, query)
-        _compare_with_our_reading(session, query, columns)
-        view = ViewDefinition(name, view_id, query, columns, policy=policy)
-        return with_hidden_columns(view, lambda sql: _columns_of(session, sql))
+        yield session
     finally:
         for relation in relations:
             session.catalog.dropTempView(relation)

@@ -22,9 +22,10 @@ from viewkeeper.errors import (
 )
 from viewkeeper.execution.analysis import analyse
 from viewkeeper.execution.constraints import known_keys
-from viewkeeper.execution.epochs import finish_left_epochs, renewing
+from viewkeeper.execution.epochs import finish_left_epochs, renewing, report_of
+from viewkeeper.execution.kept_views import Loaded, NewView
 from viewkeeper.execution.progress import Event, Moment
-from viewkeeper.execution.reports import RefreshReport, ViewReport
+from viewkeeper.execution.reports import RefreshReport
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
@@ -39,7 +40,7 @@ from viewkeeper.sql.types import UNKNOWN
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import new_holder
 from viewkeeper.storage.layout import new_id, view_location
-from viewkeeper.storage.records import Claim, HistoryEntry, Publication, ViewRecord, now
+from viewkeeper.storage.records import Claim, HistoryEntry, OverKept, Publication, ViewRecord, now
 
 
 class RecomputeWarning(UserWarning):
@@ -178,16 +179,27 @@ def check_readers(catalogue: Catalogue, replacement: ViewRecord) -> None:
 
 def check_stored_queries(catalogue: Catalogue, readers: Sequence[ViewRecord], replaced: str) -> None:
     for reader in readers:
-        try:
-            query = bind_stored(reader, catalogue)
-            problem: UserError | None = query.problems[0] if query.problems else None
-        except UserError as error:
-            problem = error
+        problem = _problem_of(reader, catalogue)
         if problem is not None:
             raise InUseError(
                 f"{reader.name} reads {replaced} and would not work any more: {problem.message}",
                 f"drop or alter {reader.name} first.",
             )
+
+
+def _problem_of(view: ViewRecord, catalogue: Catalogue) -> UserError | None:
+    """What does not bind in a view's query, or in the hidden views below it: they name columns that * leaves open."""
+    texts: list[ViewRecord | OverKept] = [view]
+    if view.over_kept is not None:
+        texts += [view.over_kept, *catalogue.kept_by(view.id)]
+    for each in texts:
+        try:
+            problems = bind_stored(each, catalogue).problems
+        except UserError as error:
+            return error
+        if problems:
+            return problems[0]
+    return None
 
 
 def _load_versions(
@@ -240,39 +252,46 @@ def _load(
 
         catalogue = workspace.state.change(claim_epoch)
         claim = claims[0]
-        plan = plan_first_load(replace(definition, declared=known_keys(catalogue, definition)))
         workspace.listener(Event(Moment.PINNED, claim.epoch, str(view.name)))
         try:
             with renewing(workspace, claim):
-                text = definition.query.text_over(lambda found: f"{found.relation}_new")
-                run = PlanRun(workspace, catalogue, view, claim.epoch, inputs, None, query_text=text)
-                run.run(plan)
-                workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
-                seconds = round(time.monotonic() - started, 3)
-                rows = _rows_loaded(workspace, view)
-                entry = HistoryEntry(
-                    claim.epoch, view.id, str(view.name), "published", plan.strategy.value, plan.reason, rows, 0,
-                    seconds, tuple(run.steps), sources, 0, view.location, now(),
-                )  # fmt: skip
+                new = NewView(workspace, catalogue, view, definition, claim.epoch, {**inputs}, sources)
+                new.keep_groups()
+                loaded = _load_rows(new)
                 workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
-                _publish_new(
-                    workspace, claim, view, Publication(claim.epoch, 0, inputs, sources, now()), entry
-                )
+                _publish_new(workspace, claim, [*new.kept, loaded])
         except (ViewkeeperError, KeyboardInterrupt):
             _give_up(workspace, claim, view)
             raise
     workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
-    report = ViewReport(str(view.name), entry.strategy, entry.reason, rows, 0, seconds, entry.steps)
-    return RefreshReport(claim.epoch, (report,), seconds)
+    report = replace(report_of(loaded.entry), kept=tuple(report_of(each.entry) for each in new.kept))
+    return RefreshReport(claim.epoch, (report,), round(time.monotonic() - started, 3))
 
 
-def _rows_loaded(workspace: Workspace, view: ViewRecord) -> int:
-    return workspace.log.row_count(workspace.layout.rows(view.location))
+def _load_rows(new: NewView) -> Loaded:
+    """The first load of the view itself, over its hidden views if it has some."""
+    began = time.monotonic()
+    workspace, view, definition = new.workspace, new.view, new.definition
+    plan = plan_first_load(replace(definition, declared=known_keys(new.catalogue, definition)))
+    text = None
+    if view.over_kept is None:
+        text = definition.query.text_over(lambda found: f"{found.relation}_new")
+    run = PlanRun(workspace, new.catalogue, view, new.epoch, new.versions, None, query_text=text)
+    run.run(plan)
+    workspace.listener(Event(Moment.VIEW_COMMITTED, new.epoch, str(view.name)))
+    rows = workspace.log.row_count(workspace.layout.rows(view.location))
+    inputs = {each: new.versions[each] for each in dict.fromkeys((*view.named_ids, *view.input_ids))}
+    entry = HistoryEntry(
+        new.epoch, view.id, str(view.name), "published", plan.strategy.value, "; ".join([plan.reason, *view.about_groups]),
+        rows, 0, round(time.monotonic() - began, 3), tuple(run.steps), new.sources, 0, view.location, now(),
+    )  # fmt: skip
+    return Loaded(view, Publication(new.epoch, 0, inputs, new.sources, now()), entry)
 
 
-def _publish_new(
-    workspace: Workspace, claim: Claim, view: ViewRecord, publication: Publication, entry: HistoryEntry
-) -> None:
+def _publish_new(workspace: Workspace, claim: Claim, loads: Sequence[Loaded]) -> None:
+    """Make a view and the hidden views below it visible at once; what they replace is gone at once."""
+    view = loads[-1].view
+
     def step(catalogue: Catalogue) -> Catalogue:
         if catalogue.claim_with(claim.holder.token) is None:
             raise TakenOverError(
@@ -283,18 +302,17 @@ def _publish_new(
             raise NameExistsError(
                 f"{view.name} was created by somebody else meanwhile.", "choose another name."
             )
-        gone = [input_id for input_id in view.input_ids if input_id not in catalogue.tables | catalogue.views]  # type: ignore[operator]
-        if gone:
+        if any(each not in catalogue.tables and each not in catalogue.views for each in view.named_ids):
             raise InUseError("a table that the view reads was dropped meanwhile.", "create it again first.")
         if view.id in catalogue.views:
             check_readers(catalogue, view)
             catalogue = forget_consumed(catalogue, view.id)
-        return (
-            catalogue.with_view(view)
-            .with_publication(view.id, publication)
-            .with_history([entry])
-            .without_claim(claim.epoch)
-        )
+            for replaced in catalogue.kept_by(view.id):
+                catalogue = catalogue.without(replaced.id)
+        for loaded in loads:
+            catalogue = catalogue.with_view(loaded.view)
+            catalogue = catalogue.with_publication(loaded.view.id, loaded.publication)
+        return catalogue.with_history(loaded.entry for loaded in loads).without_claim(claim.epoch)
 
     workspace.state.change(step)
 

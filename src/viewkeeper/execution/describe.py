@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -18,9 +19,9 @@ from viewkeeper.execution.constraints import (
     reliable_declarations,
 )
 from viewkeeper.execution.create_view import check_policy, planned_definition
-from viewkeeper.execution.epochs import foreign_commit
+from viewkeeper.execution.epochs import foreign_commit, users_names
 from viewkeeper.execution.reports import ExplainReport, TableReport
-from viewkeeper.execution.workspace import Workspace, bind_new, definition_of
+from viewkeeper.execution.workspace import Workspace, bind_new, definition_of, users_definition
 from viewkeeper.facts.declared import Declarations, Declared, Reliance
 from viewkeeper.maintenance.build_plan import (
     ANY_CHANGE,
@@ -31,7 +32,8 @@ from viewkeeper.maintenance.build_plan import (
 )
 from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.explain import explain_plan, explain_query
-from viewkeeper.maintenance.plan import State
+from viewkeeper.maintenance.kept_groups import about_inner_groups
+from viewkeeper.maintenance.plan import MaintenancePlan, State
 from viewkeeper.maintenance.rule_runs import rule_runs
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
 from viewkeeper.maintenance.rules.postgres import EmittedView, emit_postgres
@@ -49,7 +51,7 @@ def view_named(catalogue: Catalogue, name: QualifiedName) -> ViewRecord:
     record = catalogue.named(name)
     if isinstance(record, ViewRecord):
         return record
-    views = sorted(str(view.name) for view in catalogue.views.values())
+    views = [str(view.name) for view in catalogue.users_views()]
     what = "is a table, not a materialized view" if record is not None else "does not exist"
     hint = did_you_mean(str(name), views, "SHOW MATERIALIZED VIEWS lists the views.")
     raise UnknownNameError(f"the materialized view {name} {what}.", hint)
@@ -74,7 +76,7 @@ def show_views(workspace: Workspace) -> TableReport:
     """Every view: its policy, what it shows, and whether its tables have moved on."""
     catalogue = workspace.state.read()
     rows = []
-    for view in sorted(catalogue.views.values(), key=lambda view: view.name):
+    for view in catalogue.users_views():
         published = catalogue.published[view.id]
         rows.append(
             (
@@ -83,17 +85,17 @@ def show_views(workspace: Workspace) -> TableReport:
                 published.epoch,
                 published.published_at,
                 _state_of(workspace, catalogue, view),
-                ", ".join(str(catalogue.object(i).name) for i in view.input_ids),
+                ", ".join(str(catalogue.object(i).name) for i in view.named_ids),
             )
         )
     return TableReport(("view", "refresh", "epoch", "published at", "state", "reads"), tuple(rows))
 
 
 def _state_of(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> str:
-    published = catalogue.published[view.id]
-    if foreign_commit(workspace, view, published.version) is not None:
-        return "changed by somebody else"
-    return "stale" if _is_stale(workspace, catalogue, published) else "fresh"
+    for each in (view, *catalogue.kept_by(view.id)):
+        if foreign_commit(workspace, each, catalogue.published[each.id].version) is not None:
+            return "changed by somebody else"
+    return "stale" if _is_stale(workspace, catalogue, catalogue.published[view.id]) else "fresh"
 
 
 def _is_stale(workspace: Workspace, catalogue: Catalogue, published: Publication) -> bool:
@@ -113,8 +115,7 @@ def unfinished(workspace: Workspace) -> TableReport:
     rows = [
         (
             claim.epoch,
-            ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views)
-            or "a new view",
+            ", ".join(users_names(catalogue, claim)) or "a new view",
             str(claim.holder),
             claim.claimed_at,
             "running" if is_alive(claim) else "left behind; the next refresh repeats it",
@@ -142,10 +143,19 @@ def describe(workspace: Workspace, name: QualifiedName) -> TableReport:
             ("#", f"REMATERIALIZE ON {operation} of {catalogue.object(table).name}", "", "")
             for operation, table in record.rematerialized_on
         ]
+        rows += [("#", f"{about[0].upper()}{about[1:]}.", "", "") for about in record.about_groups]
+        rows += [
+            ("#", f"KEEPS {hidden.name}: {_row_count(workspace, hidden):,} rows", "", "")
+            for hidden in catalogue.kept_by(record.id)
+        ]
         rows.append(("#", record.query, "", ""))
     if record.comment is not None:
         rows.append(("#", "COMMENT", "", record.comment))
     return TableReport(("column", "type", "null", "comment"), tuple(rows), str(record.name))
+
+
+def _row_count(workspace: Workspace, view: ViewRecord) -> int:
+    return workspace.log.row_count(workspace.data_address(view))
 
 
 def object_named(catalogue: Catalogue, name: QualifiedName) -> ObjectRecord:
@@ -203,17 +213,45 @@ def history_report(entries: list[HistoryEntry]) -> TableReport:
     return TableReport(columns, tuple(rows))
 
 
+def users_history(workspace: Workspace, view_id: str | None, last: int | None) -> list[HistoryEntry]:
+    """What epochs did to users' views, or to one view, oldest first, and only the last so many if asked."""
+    wanted = last
+    while True:
+        found = workspace.state.history(view_id, wanted)
+        shown = [entry for entry in found if entry.owner is None]
+        if last is None or wanted is None or len(shown) >= last or len(found) < wanted:
+            return shown if last is None else shown[-last:]
+        wanted *= 2
+
+
 def describe_history(workspace: Workspace, name: QualifiedName) -> TableReport:
     view = view_named(workspace.state.read(), name)
     return history_report(workspace.state.history(view.id))
 
 
 def explain_view(workspace: Workspace, name: QualifiedName) -> ExplainReport:
+    """The plans of the view and of the hidden views below it, in the order in which they run."""
     catalogue = workspace.state.read()
-    definition = definition_of(view_named(catalogue, name), catalogue)
+    view = view_named(catalogue, name)
+    users = users_definition(view, catalogue)
+    users = replace(users, declared=reliable_declarations(workspace, catalogue, users))
+    kept = [
+        KeptPlan(each.query, _row_count(workspace, each), _plan_of(workspace, catalogue, each))
+        for each in catalogue.kept_by(view.id)
+    ]
+    plan = _plan_of(workspace, catalogue, view)
+    verified = _verified(catalogue, users)
+    return _explain(users, known_keys(catalogue, users), plan, view.about_groups, kept, verified)
+
+
+def _plan_of(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> PlanWhen:
+    definition = definition_of(view, catalogue)
     declared = reliable_declarations(workspace, catalogue, definition)
-    known = known_keys(catalogue, definition)
-    return _explain(replace(definition, declared=declared), known, _verified(catalogue, definition))
+    return _plan_when_anything_changes(
+        replace(definition, declared=declared),
+        known_keys(catalogue, definition),
+        _verified(catalogue, definition),
+    )
 
 
 def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport:
@@ -225,7 +263,8 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     check_policy(view, statement.query)
     declared = known_keys(catalogue, view)
     load = plan_first_load(replace(view, declared=declared))
-    report = _explain(replace(view, declared=planned_declarations(catalogue, view)), declared)
+    view = replace(view, declared=planned_declarations(catalogue, view))
+    report = _explain(view, declared, _plan_when_anything_changes(view, declared), about_inner_groups(view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -302,14 +341,42 @@ def _verified(catalogue: Catalogue, view: ViewDefinition) -> frozenset[Reliance]
     return frozenset(Reliance(*each) for each in catalogue.published[view.id].verified)
 
 
-def _explain(
+@dataclass(frozen=True)
+class PlanWhen:
+    """The plan of a refresh, and after what."""
+
+    when: str
+    plan: MaintenancePlan
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """A hidden view: its query, its rows, and how it is refreshed."""
+
+    query: str
+    rows: int
+    plan: PlanWhen
+
+
+def _plan_when_anything_changes(
     view: ViewDefinition, declared: Declarations, verified: frozenset[Reliance] = frozenset()
-) -> ExplainReport:
-    """The plan of a refresh; `declared` is what would be known of the tables if every declared key held, `verified` what is
-    known to hold."""
-    reads = ", ".join(str(found.name) for found in view.query.inputs)
+) -> PlanWhen:
+    """`declared` is what would be known of the tables if every declared key held, `verified` what is known to hold."""
     changed = " or ".join(str(found.name) for found in view.query.inputs)
     plan = plan_refresh(view, _any_changes(view, declared), None, verified)
+    return PlanWhen(f"when {changed} changes", plan)
+
+
+def _explain(
+    view: ViewDefinition,
+    declared: Declarations,
+    plan: PlanWhen,
+    about_groups: Sequence[str],
+    kept: Sequence[KeptPlan] = (),
+    verified: frozenset[Reliance] = frozenset(),
+) -> ExplainReport:
+    """The user's query and what is known of it; then how the hidden views below the view, and the view, are refreshed."""
+    reads = ", ".join(str(found.name) for found in view.query.inputs)
     lines = [f"materialized view {view.name}, REFRESH {view.policy.value}, reads {reads}", ""]
     lines += explain_query(view, declared)
     data: dict[str, Any] = {"view": str(view.name), "policy": view.policy.value}
@@ -318,8 +385,26 @@ def _explain(
         lines += explain_verdicts(found.analysis, found.rules, found.advice)
         runs = rule_runs(view, found.rules, verified)
         data |= analysis_json(found.analysis, found.rules, found.advice, runs)
-    lines += explain_plan(plan, f"when {changed} changes")
-    return ExplainReport("\n".join(lines), {**data, "refresh": plan.to_json()})
+    if about_groups:
+        lines += ["groups inside the query:", *(f"  {each}" for each in about_groups), ""]
+        data["about_groups"] = list(about_groups)
+    for each in kept:
+        name = each.plan.plan.view
+        lines += [f"hidden view {name}, {each.rows:,} rows:", textwrap.indent(each.query, "  ")]
+        lines += [*explain_plan(each.plan.plan, each.plan.when), ""]
+    if kept:
+        data["kept"] = [
+            {
+                "view": str(e.plan.plan.view),
+                "query": e.query,
+                "rows": e.rows,
+                "refresh": e.plan.plan.to_json(),
+            }
+            for e in kept
+        ]
+        lines.append(f"{view.name} over {', '.join(str(each.plan.plan.view) for each in kept)}:")
+    lines += explain_plan(plan.plan, plan.when)
+    return ExplainReport("\n".join(lines), {**data, "refresh": plan.plan.to_json()})
 
 
 def _any_changes(view: ViewDefinition, declared: Declarations) -> Kinds:
@@ -335,7 +420,7 @@ def _any_changes(view: ViewDefinition, declared: Declarations) -> Kinds:
 def explain_rules_for(workspace: Workspace, name: QualifiedName) -> ExplainReport:
     """The rules that keep a view, if everything that is declared of its tables holds."""
     catalogue = workspace.state.read()
-    definition = definition_of(view_named(catalogue, name), catalogue)
+    definition = users_definition(view_named(catalogue, name), catalogue)
     found = rules_for(definition, known_keys(catalogue, definition))
     if found is None:
         assert isinstance(definition.algebra, OutsideAlgebra)

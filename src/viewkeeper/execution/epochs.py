@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,11 +61,14 @@ def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -
     if not full and not _anything_changed(workspace, catalogue, views, pins):
         if repeated:
             return repeated[-1]
-        reports = tuple(ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views)
+        reports = tuple(
+            ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views if v.owner is None
+        )
         return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
+    recomputed = {view.id for view in views if view.id in view_ids or view.owner in view_ids} if full else ()
     with new_holder() as holder:
         claim = _claim(workspace, views, pins, holder)
-        report = run_epoch(workspace, claim, started, recomputed=frozenset(view_ids if full else ()))
+        report = run_epoch(workspace, claim, started, recomputed=frozenset(recomputed))
     return report
 
 
@@ -80,7 +83,7 @@ def finish_left_epochs(
         if claim is None:
             return catalogue
         if is_alive(claim):
-            names = ", ".join(str(catalogue.views[v].name) for v in claim.views if v in catalogue.views)
+            names = ", ".join(users_names(catalogue, claim))
             raise RefreshConflictError(
                 f"{names or 'the view'} is being refreshed by {claim.holder} since {claim.claimed_at} "
                 f"(epoch {claim.epoch}).",
@@ -91,6 +94,11 @@ def finish_left_epochs(
             if taken is not None:
                 workspace.listener(Event(Moment.TAKEN_OVER, claim.epoch))
                 hear(run_epoch(workspace, taken, time.monotonic(), raise_failures=False))
+
+
+def users_names(catalogue: Catalogue, claim: Claim) -> list[str]:
+    """The names of the users' views in a claim; those of views that are just being created are not known."""
+    return [str(view.name) for view in catalogue.users_views() if view.id in claim.views]
 
 
 def _forget_dead_loads(workspace: Workspace) -> None:
@@ -172,7 +180,7 @@ def _work(workspace: Workspace, claim: Claim, recomputed: frozenset[str]) -> lis
     views = [catalogue.views[view_id] for view_id in claim.views if view_id in catalogue.views]
     versions = dict(claim.pins)
     outcomes: list[_Outcome] = []
-    failed: set[str] = set()
+    failed: dict[str, _Outcome] = {}
     with renewing(workspace, claim), closing(EpochChanges(workspace, catalogue)) as epoch_changes:
         for at, view in enumerate(views):
             workspace.listener(Event(Moment.VIEW_STARTED, claim.epoch, str(view.name), at + 1, len(views)))
@@ -181,7 +189,7 @@ def _work(workspace: Workspace, claim: Claim, recomputed: frozenset[str]) -> lis
             )
             outcomes.append(outcome)
             if outcome.publication is None:
-                failed.add(view.id)
+                failed[view.id] = outcome
             else:
                 versions[view.id] = outcome.publication.version
         workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
@@ -195,14 +203,14 @@ def _refresh_view(
     claim: Claim,
     view: ViewRecord,
     versions: dict[str, int],
-    failed: set[str],
+    failed: Mapping[str, _Outcome],
     epoch_changes: EpochChanges,
     full: bool,
 ) -> _Outcome:
     """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
     began = time.monotonic()
     published = catalogue.published[view.id]
-    inputs = {input_id: versions.get(input_id, -1) for input_id in view.input_ids}
+    inputs = {each: versions.get(each, -1) for each in dict.fromkeys((*view.named_ids, *view.input_ids))}
     sources = {table_id: claim.pins[table_id] for table_id in sorted(catalogue.tables_below(view.input_ids))}
     entry = HistoryEntry(
         claim.epoch,
@@ -219,14 +227,17 @@ def _refresh_view(
         published.version,
         view.location,
         now(),
+        owner=view.owner,
     )
+    broken = next((catalogue.views[each] for each in view.input_ids if each in failed), None)
+    if broken is not None and broken.owner is not None:
+        return _passed_on(failed[broken.id], entry, published)
     try:
-        broken = [catalogue.views[input_id].name for input_id in view.input_ids if input_id in failed]
-        if broken:
-            raise RefreshConflictError(f"{broken[0]}, which {view.name} reads, could not be refreshed.")
+        if broken is not None:
+            raise RefreshConflictError(f"{broken.name}, which {view.name} reads, could not be refreshed.")
         changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
         version, verified = published.version, published.verified
-        _prepare_target(workspace, view, claim)
+        _prepare_target(workspace, catalogue, view, claim)
         if changed or full:
             refresh = ViewRefresh(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
             run, plan = refresh.run()
@@ -248,6 +259,15 @@ def _refresh_view(
             error=error.message, seconds=seconds, finished_at=now(), sources=dict(published.sources),
         )  # fmt: skip
         return _Outcome(failure, None, error.exit_code)
+
+
+def _passed_on(failure: _Outcome, entry: HistoryEntry, published: Publication) -> _Outcome:
+    """The failure of a hidden view as that of the view that reads it: users are told the cause, not where it lay."""
+    mine = replace(
+        failure.entry, view_id=entry.view_id, view=entry.view, location=entry.location, owner=entry.owner,
+        sources=dict(published.sources), seconds=0.0,
+    )  # fmt: skip
+    return replace(failure, entry=mine)
 
 
 def _input_changed(
@@ -278,14 +298,15 @@ def _anything_changed(
     return False
 
 
-def _prepare_target(workspace: Workspace, view: ViewRecord, claim: Claim) -> None:
+def _prepare_target(workspace: Workspace, catalogue: Catalogue, view: ViewRecord, claim: Claim) -> None:
     """See to it that the view's table shows its base version, or what this very epoch has made of it."""
     base = claim.bases[view.id]
+    users_view = view if view.owner is None else catalogue.views[view.owner]
     foreign = foreign_commit(workspace, view, base)
     if foreign is not None:
         raise ForeignCommitError(
             f"somebody else changed the table of {view.name}: version {foreign.version}, {foreign.operation}.",
-            f"RESTORE MATERIALIZED VIEW {view.name} puts it back; then refresh.",
+            f"RESTORE MATERIALIZED VIEW {users_view.name} puts it back; then refresh.",
         )
     commits = _since_restored(workspace, view, base)
     if any(commit.epoch is not None and commit.epoch != claim.epoch for commit in commits):
@@ -370,11 +391,22 @@ def renewing(workspace: Workspace, claim: Claim) -> Iterator[None]:
         thread.join()
 
 
+def report_of(entry: HistoryEntry) -> ViewReport:
+    return ViewReport(
+        entry.view, entry.strategy, entry.reason, entry.inserted, entry.deleted, entry.seconds, entry.steps, entry.error
+    )  # fmt: skip
+
+
 def _report(epoch: int, outcomes: Sequence[_Outcome], seconds: float, raise_failures: bool) -> RefreshReport:
-    entries = [outcome.entry for outcome in outcomes]
+    """What users are told: of their own views, each with what became of the hidden views below it."""
+    entries = [outcome.entry for outcome in outcomes if outcome.entry.owner is None]
+    hidden = [outcome.entry for outcome in outcomes if outcome.entry.owner is not None]
     views = tuple(
-        ViewReport(e.view, e.strategy, e.reason, e.inserted, e.deleted, e.seconds, e.steps, e.error)
-        for e in entries
+        replace(
+            report_of(entry),
+            kept=tuple(report_of(each) for each in hidden if each.owner == entry.view_id),
+        )
+        for entry in entries
     )
     report = RefreshReport(epoch, views, round(seconds, 3))
     failures = [entry for entry in entries if entry.error is not None]

@@ -229,7 +229,7 @@ def register(workspace: Workspace, session: Any) -> Mapping[str, str]:
     """Make every table and view visible to plain Spark SQL, as temporary views of the session."""
     catalogue = workspace.state.read()
     names = {}
-    for record in catalogue.objects():
+    for record in catalogue.users_objects():
         version = catalogue.published[record.id].version if isinstance(record, ViewRecord) else None
         plain = (
             record.name.name

@@ -10,7 +10,8 @@ from viewkeeper.errors import ViewkeeperError
 
 @dataclass(frozen=True)
 class ViewReport:
-    """What an epoch did to one view. `error` is set if it kept its last epoch."""
+    """What an epoch did to one view. `error` is set if it kept its last epoch; `kept` is what it did to the hidden views
+    that keep groups inside the view's query, whose seconds are not among the view's own."""
 
     name: str
     strategy: str
@@ -20,6 +21,11 @@ class ViewReport:
     seconds: float
     steps: tuple[tuple[str, float], ...] = ()
     error: str | None = None
+    kept: tuple[ViewReport, ...] = ()
+
+    def __str__(self) -> str:
+        what = f"failed: {self.error}" if self.error else f"+{self.inserted} -{self.deleted} rows"
+        return f"{self.name}: {self.strategy}, {what}, {self.seconds:.2f} s ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class RefreshReport:
     def __str__(self) -> str:
         lines = [f"epoch {self.epoch}, {self.seconds:.2f} s"]
         for view in self.views:
-            what = f"failed: {view.error}" if view.error else f"+{view.inserted} -{view.deleted} rows"
-            lines.append(f"  {view.name}: {view.strategy}, {what}, {view.seconds:.2f} s ({view.reason})")
+            lines.append(f"  {view}")
+            lines += [f"    {kept}" for kept in view.kept]
         return "\n".join(lines)
 
 

@@ -39,7 +39,7 @@ def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementRepor
     views = 0
     for view in catalogue.views.values():
         if _vacuum_view(workspace, view, history, catalogue.claims, first_kept):
-            views += 1
+            views += view.owner is None
     workspace.listener(Event(Moment.CLEANED, catalogue.last_epoch))
     return StatementReport(
         f"epochs before {first_kept} are no longer kept: {views} views cleaned, {orphans} left-over folders "

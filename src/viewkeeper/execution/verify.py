@@ -13,7 +13,7 @@ from typing import Any
 
 from viewkeeper.errors import InvalidStatementError
 from viewkeeper.execution.reports import VerifyReport
-from viewkeeper.execution.workspace import Workspace, definition_of
+from viewkeeper.execution.workspace import Workspace, users_definition
 from viewkeeper.generated_names import SIGNED_COUNT
 from viewkeeper.maintenance.bag_changes import signed_difference
 from viewkeeper.maintenance.whole_query import visible_query
@@ -33,7 +33,7 @@ def verify_view(workspace: Workspace, view: ViewRecord) -> VerifyReport:
     started = time.monotonic()
     catalogue = workspace.state.read()
     published = catalogue.published[view.id]
-    definition = definition_of(view, catalogue)
+    definition = users_definition(view, catalogue)
     query = definition.query
     replaced = [catalogue.object(i).name for i, version in published.inputs.items() if version < 0]
     if replaced:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -20,7 +20,7 @@ from viewkeeper.sql.script import Fragment
 from viewkeeper.sql.statements import Operation
 from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.layout import Layout
-from viewkeeper.storage.records import TableRecord, ViewRecord
+from viewkeeper.storage.records import OverKept, TableRecord, ViewRecord
 from viewkeeper.storage.warehouse_state import WarehouseState
 
 
@@ -103,17 +103,27 @@ def bind_new(query: Fragment, catalogue: Catalogue) -> BoundQuery:
     return bind_query(query, resolver(catalogue), catalogue.names)
 
 
-def bind_stored(view: ViewRecord, catalogue: Catalogue) -> BoundQuery:
+def bind_stored(view: ViewRecord | OverKept, catalogue: Catalogue) -> BoundQuery:
     """Bind the query of an existing view, whatever its tables are called by now."""
     return bind_query(Fragment.whole(view.query), resolver(catalogue, view.references), catalogue.names)
 
 
 def definition_of(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
-    """What plans for an existing view are made from."""
+    """What plans for an existing view are made from: its query, over hidden views if it keeps groups in some."""
+    return _defined_by(view, bind_stored(view.over_kept or view, catalogue))
+
+
+def users_definition(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
+    """The view as the user wrote it, over what the user's text names; hidden columns belong to the query that is planned."""
+    definition = _defined_by(view, bind_stored(view, catalogue))
+    return definition if view.over_kept is None else replace(definition, hidden=())
+
+
+def _defined_by(view: ViewRecord, query: BoundQuery) -> ViewDefinition:
     return ViewDefinition(
         view.name,
         view.id,
-        bind_stored(view, catalogue),
+        query,
         view.columns,
         view.hidden,
         view.policy,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -39,15 +39,30 @@ class Catalogue:
         yield from self.tables.values()
         yield from self.views.values()
 
+    def users_views(self) -> list[ViewRecord]:
+        """The views that users created, by name."""
+        return sorted(
+            (view for view in self.views.values() if view.owner is None), key=lambda view: view.name
+        )
+
+    def kept_by(self, view_id: str) -> list[ViewRecord]:
+        """The hidden views that keep groups inside a view's query, each after those that it reads."""
+        return [view for view in self.views_below([view_id]) if view.owner == view_id]
+
+    def users_objects(self) -> Iterator[ObjectRecord]:
+        """Tables and views that have a name for users."""
+        yield from self.tables.values()
+        yield from self.users_views()
+
     def named(self, name: QualifiedName) -> ObjectRecord | None:
-        return next((record for record in self.objects() if record.name.key == name.key), None)
+        return next((record for record in self.users_objects() if record.name.key == name.key), None)
 
     def names(self) -> list[str]:
-        return sorted(str(record.name) for record in self.objects())
+        return sorted(str(record.name) for record in self.users_objects())
 
     def readers_of(self, object_id: str) -> list[ViewRecord]:
-        """The views whose query names the object."""
-        return [view for view in self.views.values() if object_id in view.input_ids]
+        """The users' views whose query names the object."""
+        return [view for view in self.users_views() if object_id in view.named_ids]
 
     def children_of(self, table_id: str) -> list[TableRecord]:
         """The tables with a foreign key to the table."""
@@ -103,11 +118,13 @@ class Catalogue:
         return replace(self, views={**self.views, view.id: view})
 
     def without(self, object_id: str) -> Catalogue:
+        """Without a table, or a view and the hidden views that are its own."""
+        gone = {object_id, *(view.id for view in self.views.values() if view.owner == object_id)}
         return replace(
             self,
-            tables=_without(self.tables, object_id),
-            views=_without(self.views, object_id),
-            published=_without(self.published, object_id),
+            tables=_without(self.tables, gone),
+            views=_without(self.views, gone),
+            published=_without(self.published, gone),
         )
 
     def with_claim(self, claim: Claim) -> Catalogue:
@@ -124,5 +141,5 @@ class Catalogue:
         return replace(self, recent_history=(*self.recent_history, *entries))
 
 
-def _without(mapping: Mapping[_Key, _Value], key: _Key) -> dict[_Key, _Value]:
-    return {other: value for other, value in mapping.items() if other != key}
+def _without(mapping: Mapping[_Key, _Value], gone: Set[_Key]) -> dict[_Key, _Value]:
+    return {key: value for key, value in mapping.items() if key not in gone}

@@ -94,3 +94,8 @@ def table_location(storage_id: str) -> str:
 
 def view_location(storage_id: str) -> str:
     return f"views/{storage_id}"
+
+
+def kept_location(owner_location: str, number: int) -> str:
+    """Where a hidden view lies: in its owner's folder, so that it comes and goes with it."""
+    return f"{owner_location}/groups_{number}"

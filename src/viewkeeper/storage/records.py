@@ -96,12 +96,23 @@ class TableRecord:
 
 
 @dataclass(frozen=True)
+class OverKept:
+    """A view's query over the hidden views that keep groups inside it, and the ids that its names mean."""
+
+    query: str
+    references: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class ViewRecord:
     """A materialized view.
 
     `references` says which object each name in the query meant when the view was created; `settings` are
     the session settings that can change the query's result, applied again at every refresh; `hidden` are the
     columns that its table keeps beside the visible ones and the copy number.
+
+    A view with an `owner` is itself hidden: it keeps groups inside the owner's query, lies in the owner's folder, and
+    lives and dies with it.
     """
 
     id: str
@@ -118,10 +129,22 @@ class ViewRecord:
     goes_on_after_violation: bool = False
     rematerialized_on: tuple[tuple[str, str], ...] = ()
     """Operations with the ids of tables, after which the whole query is evaluated."""
+    owner: str | None = None
+    over_kept: OverKept | None = None
+    """What refreshes evaluate in place of the query, if groups inside it are kept."""
+    about_groups: tuple[str, ...] = ()
+    """Which groups inside the query are kept and which are not, with the reasons, in sentences."""
+
+    @property
+    def named_ids(self) -> tuple[str, ...]:
+        """The objects that the user's query names."""
+        return tuple(dict.fromkeys(self.references.values()))
 
     @property
     def input_ids(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.references.values()))
+        """The objects from which a refresh makes the view."""
+        read = self if self.over_kept is None else self.over_kept
+        return tuple(dict.fromkeys(read.references.values()))
 
     def to_json(self) -> Json:
         return {
@@ -134,6 +157,9 @@ class ViewRecord:
             "hidden": _columns_to_json(self.hidden),
             "goes_on_after_violation": self.goes_on_after_violation,
             "rematerialized_on": [list(each) for each in self.rematerialized_on],
+            "owner": self.owner,
+            "over_kept": None if self.over_kept is None else vars(self.over_kept),
+            "about_groups": list(self.about_groups),
         }
 
     @staticmethod
@@ -152,6 +178,9 @@ class ViewRecord:
             _columns(value["hidden"]),
             value["goes_on_after_violation"],
             tuple((operation, table) for operation, table in value["rematerialized_on"]),
+            value["owner"],
+            None if value["over_kept"] is None else OverKept(**value["over_kept"]),
+            tuple(value["about_groups"]),
         )
 
 
@@ -180,8 +209,8 @@ def _columns(values: list[Json]) -> tuple[Column, ...]:
 class Publication:
     """What readers of a view see: the epoch, the version of its table, and what it was made from.
 
-    `inputs` are the versions of the tables and views the query names, `sources` those of all base tables
-    below, through other views too; `verified` are constraints, by table and name, that hold at these versions.
+    `inputs` are the versions of the tables and views the query names and of hidden views below it, `sources` those of
+    all base tables below, through other views too; `verified` are constraints, by table and name, that hold at these versions.
     """
 
     epoch: int
@@ -242,7 +271,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """What one epoch did to one view. `outcome` is published or failed."""
+    """What one epoch did to one view. `outcome` is published or failed; `owner` is set for a hidden view."""
 
     epoch: int
     view_id: str
@@ -261,6 +290,7 @@ class HistoryEntry:
     error: str | None = None
     predicted: float | None = None
     """What the refresh was predicted to take, in seconds, before it was corrected by the past."""
+    owner: str | None = None
 
     def to_json(self) -> Json:
         return {**vars(self), "steps": [list(step) for step in self.steps], "sources": dict(self.sources)}

@@ -14,6 +14,7 @@ from viewkeeper.testing.cases import case_of as case_of
 from viewkeeper.testing.cases import random_case as random_case
 from viewkeeper.testing.fuzzing import FuzzReport as FuzzReport
 from viewkeeper.testing.fuzzing import fuzz_view as fuzz_view
+from viewkeeper.testing.kept_agreement import check_case_with_kept_groups as check_case_with_kept_groups
 from viewkeeper.testing.shrinking import shrunk as shrunk
 from viewkeeper.testing.tables import Schema as Schema
 from viewkeeper.testing.tables import read_schema as read_schema

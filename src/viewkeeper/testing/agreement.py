@@ -90,7 +90,7 @@ def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
     with database.cursor() as own, database.cursor() as plans:
         plans.execute("PRAGMA disable_optimizer")  # it costs more than it saves, over so few rows
         view = definition(plans, case)
-        oracle = _Oracle(own, view.query, case)
+        oracle = Oracle(own, view.query, case)
         steps = list(pairwise(case.stream))
         done = _refreshes(plans, view, case, steps, oracle)
         at_once = [(case.stream[0], case.stream[-1])]
@@ -106,25 +106,30 @@ def definition(database: duckdb.DuckDBPyConnection, case: Case) -> ViewDefinitio
     query = bind_query(Fragment.whole(case.text), case.schema.resolve, case.schema.names)
     if query.problems:
         raise query.problems[0]
-    for found in query.inputs:
-        fill(database, found.relation, found.columns, ())
     try:
-        columns = tuple(_types_of(database, query.text_over(lambda found: found.relation).text))
+        columns = typed_columns(database, query)
     except duckdb.Error as error:
         raise UnsupportedError(
             f"DuckDB does not take the query: {_first_line(error)}", "use functions that both engines have."
         ) from error
     declared = case.schema.declarations if case.is_trusted else {}
     view = ViewDefinition(_VIEW, str(_VIEW), query, columns, declared=declared)
-    return with_hidden_columns(view, partial(_types_of, database))
+    return with_hidden_columns(view, partial(types_of, database))
 
 
 def _as_written(database: duckdb.DuckDBPyConnection, view: ViewDefinition) -> ViewDefinition:
     """The same view, planned without simplifying its query."""
-    return with_hidden_columns(view.unsimplified(), partial(_types_of, database))
+    return with_hidden_columns(view.unsimplified(), partial(types_of, database))
 
 
-def _types_of(database: duckdb.DuckDBPyConnection, sql: str) -> list[Column]:
+def typed_columns(database: duckdb.DuckDBPyConnection, query: BoundQuery) -> tuple[Column, ...]:
+    """The columns of a query over its inputs, which are there as empty tables from now on."""
+    for found in query.inputs:
+        fill(database, found.relation, found.columns, ())
+    return tuple(types_of(database, query.text_over(lambda found: found.relation).text))
+
+
+def types_of(database: duckdb.DuckDBPyConnection, sql: str) -> list[Column]:
     described = database.execute(f"DESCRIBE {to_duckdb(sql)}").fetchall()
     return [Column(name, from_duckdb_type(data_type)) for name, data_type, *_ in described]
 
@@ -133,7 +138,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-class _Oracle:
+class Oracle:
     """The user's own text, evaluated by DuckDB over tables of the user's names."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, query: BoundQuery, case: Case) -> None:
@@ -165,14 +170,14 @@ def _refreshes(
     view: ViewDefinition,
     case: Case,
     steps: Sequence[tuple[Rows, Rows]],
-    oracle: _Oracle,
+    oracle: Oracle,
 ) -> list[Refresh]:
     """Load the view and refresh it step by step."""
     run = DuckDbRun(database, view)
     first = steps[0][0] if steps else case.stream[0]
     load = plan_first_load(view)
     run.run(load, _states(view.query, case, first, first))
-    _compare(run, oracle, case, load, first, first)
+    compare(run, oracle, case, load, first, first)
     done: list[Refresh] = []
     verified: frozenset[Reliance] = frozenset()
     plans: dict[tuple[object, ...], MaintenancePlan] = {}
@@ -193,9 +198,9 @@ def _refreshes(
             raise Disagreement(case, f"the plan fails: {error}", plan, before, after) from error
         done.append(Refresh(plan.strategy, plan.reason, plan.facts, bool(run.violations)))
         if run.violations:
-            _confirm_violation(run, case, plan, before, after)
+            confirm_violation(run, case, plan, before, after)
             break
-        _compare(run, oracle, case, plan, before, after)
+        compare(run, oracle, case, plan, before, after)
         verified = plan.relies_on
     return done
 
@@ -206,27 +211,27 @@ def _states(query: BoundQuery, case: Case, before: Rows, after: Rows) -> Mapping
             found.columns,
             before[found.object_id],
             after[found.object_id],
-            _change_key(case, case.schema.by_id[found.object_id]),
+            change_key(case, case.schema.by_id[found.object_id]),
         )
         for found in query.inputs
     }
 
 
-def _change_key(case: Case, table: Table) -> tuple[str, ...]:
+def change_key(case: Case, table: Table) -> tuple[str, ...]:
     """By which columns the changes of a table are told apart: all its parents', and others' if the case says so."""
     is_keyed = case.is_trusted and (case.changes_by_key or table.id in case.schema.parents)
     return table.declared.keys[0].columns if is_keyed and table.declared.keys else ()
 
 
-def _compare(
-    run: DuckDbRun, oracle: _Oracle, case: Case, plan: MaintenancePlan, before: Rows, after: Rows
+def compare(
+    run: DuckDbRun, oracle: Oracle, case: Case, plan: MaintenancePlan, before: Rows, after: Rows
 ) -> None:
     difference = compare_bags(oracle.answer(after), run.visible())
     if not difference.is_empty:
         raise Disagreement(case, f"the view is not what its query gives.\n{difference}", plan, before, after)
 
 
-def _confirm_violation(run: DuckDbRun, case: Case, plan: MaintenancePlan, before: Rows, after: Rows) -> None:
+def confirm_violation(run: DuckDbRun, case: Case, plan: MaintenancePlan, before: Rows, after: Rows) -> None:
     """A check may only find something where a constraint that the plan relies on is broken."""
     broken = violated(case.schema, before) | violated(case.schema, after)
     needed = plan.relies_on | plan.spot_checked
