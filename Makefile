@@ -55,7 +55,7 @@ tpch: $(READY) ## The 22 queries of TPC-H as views, through every kind of change
 	$(RUN)/python -m pytest tests -m tpch --timeout=0 -s $(ARGS)
 
 fuzz: $(READY) $(SERVERS) ## Random views and changes against recomputation (CASES=1000)
-	VIEWKEEPER_FUZZ_CASES=$(CASES) $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
+	VIEWKEEPER_FUZZ_CASES=$(CASES) VIEWKEEPER_FUZZ_LARGEST=10000 $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
 
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
 	$(RUN)/python -m tests.soak.kill_soak $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
