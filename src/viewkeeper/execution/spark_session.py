@@ -24,6 +24,10 @@ DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+ROW_GROUP_BYTES = str(8 * 1024 * 1024)
+"""A file tells the range of values of each row group, so small ones let few rows be found by reading little; Parquet's default
+is 128 MB. Measured in docs/decisions/0008-plain-parquet.md."""
+
 SMALL_WORK_SETTINGS = {
     # One shuffle task per core: the default 200 cost more than small changes themselves.
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
@@ -31,6 +35,7 @@ SMALL_WORK_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     # VACUUM lists files in 10,000 tasks by default: a minute for an empty table.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.hadoop.parquet.block.size": ROW_GROUP_BYTES,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -44,6 +49,7 @@ OWN_SETTINGS = {
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "parquet.block.size": ROW_GROUP_BYTES,
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     # What we merge is a stored change set: reading it twice gives the same rows, a copy of it only costs jobs.
     "spark.databricks.delta.merge.materializeSource": "none",
