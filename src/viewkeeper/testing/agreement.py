@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import duckdb
 
+from viewkeeper.algebra.open_aggregates import ties_broken, with_decided_aggregates
 from viewkeeper.errors import QueryFailedError, UnsupportedError
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
@@ -17,7 +18,8 @@ from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import BoundQuery, Column, bind_query
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName
-from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.rendering import render
+from viewkeeper.sql.script import Fragment, parse_sql
 from viewkeeper.testing.bags import Row, compare_bags
 from viewkeeper.testing.cases import Case
 from viewkeeper.testing.changes import Rows, violated
@@ -121,16 +123,17 @@ def _first_line(error: Exception) -> str:
 
 
 class _Oracle:
-    """The user's own text, evaluated by DuckDB over tables of the user's names."""
+    """The user's own text, evaluated by DuckDB over tables of the user's names. Aggregates that SQL leaves open are decided
+    in it, as a view decides them."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, query: BoundQuery, case: Case) -> None:
         self._database, self._rows = database, dict[str, Sequence[Row]]()
         self._tables = {found: found.name.name for found in query.inputs}
-        self._sql = to_duckdb(case.text)
+        self._sql = to_duckdb(_with_one_answer(case.text))
         if any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
             # Temporary tables have no schema.
             self._tables = {found: found.relation for found in query.inputs}
-            self._sql = to_duckdb(query.text_over(lambda found: found.relation).text)
+            self._sql = to_duckdb(_with_one_answer(query.text_over(lambda found: found.relation).text))
         self._answers = [(rows, self._evaluate(rows)) for rows in case.stream]
 
     def answer(self, rows: Rows) -> list[Row]:
@@ -145,6 +148,11 @@ class _Oracle:
             return self._database.execute(self._sql).fetchall()
         except duckdb.Error as error:
             raise QueryFailedError(f"the query fails on random rows: {_first_line(error)}") from error
+
+
+def _with_one_answer(text: str) -> str:
+    tree = parse_sql(text)
+    return render(with_decided_aggregates(tree)) if ties_broken(tree) else text
 
 
 def _refreshes(

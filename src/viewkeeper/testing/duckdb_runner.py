@@ -106,6 +106,8 @@ def _literal(value: Any) -> str:
             return f"DATE '{value}'"
         case bytes():
             return f"from_hex('{value.hex()}')"
+        case dict():
+            return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
 
