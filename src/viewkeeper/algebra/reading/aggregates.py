@@ -68,7 +68,7 @@ def _why_without_order(expression: exp.Expr, relation: Relation) -> str | None:
     for call in calls(expression):
         if call.name in _WITHOUT_ORDER:
             return f"what {call.name} makes may have no order"
-    for part in expression.find_all(exp.Collate, exp.DataType):
-        if isinstance(part, exp.Collate) or part.this in _TYPES or part.args.get("collate"):
+    for part in expression.find_all(exp.DataType):
+        if part.this in _TYPES or part.args.get("collate"):
             return f"{sql_of(part)} has no total order"
     return None
