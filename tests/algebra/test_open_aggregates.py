@@ -25,7 +25,9 @@ def aggregates_of(call: str, source: str = "orders") -> list[str] | str:
     if isinstance(found, OutsideAlgebra):
         return found.reason
     assert isinstance(found.source, Group)
-    return [sql_of(item.expression).replace("`orders`.", "").replace("`", "") for item in found.source.aggregates]
+    return [
+        sql_of(item.expression).replace("`orders`.", "").replace("`", "") for item in found.source.aggregates
+    ]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,8 @@ def test_a_column_that_is_computed_below_may_be_anything_that_is_made_there() ->
 
 
 @pytest.mark.parametrize(
-    "call", ["collect_list(id)", "max_by(id, amount)", "mode(id)", "listagg(id, ',')", "approx_percentile(id, 0.5)"]
+    "call",
+    ["collect_list(id)", "max_by(id, amount)", "mode(id)", "listagg(id, ',')", "approx_percentile(id, 0.5)"],
 )
 def test_over_windows_they_stay_open(call: str) -> None:
     query = bind(f"SELECT id, {call} OVER (PARTITION BY customer_id) AS x FROM orders")

@@ -117,7 +117,9 @@ def row_order(found: Sequence[Aggregate]) -> tuple[exp.Expr, ...]:
 
 def open_aggregates(select: exp.Expr) -> list[exp.Expr]:
     """The aggregates of a SELECT itself whose answer SQL leaves open, each once."""
-    clauses = [select.args.get(part) for part in ("having", "qualify", "order")]
+    is_limited = select.args.get("limit") is not None or select.args.get("offset") is not None
+    parts = ("having", "qualify", *(["order"] if is_limited else []))
+    clauses = [select.args.get(part) for part in parts]
     places = [*select.args.get("expressions", []), *(each for each in clauses if each is not None)]
     found = {sql_of(each): each for place in places for each in aggregates(place)}
     return [each for each in found.values() if aggregate_of(each).is_open]
@@ -156,7 +158,9 @@ def ties_broken(tree: exp.Expr) -> list[str]:
             sentences[f"SQL leaves {by_rows} open: rows come in the order of {rows}"] = None
         for text, each in found:
             if each.name == "mode":
-                sentences[f"SQL leaves {text} open: the least of several most frequent values is taken"] = None
+                sentences[f"SQL leaves {text} open: the least of several most frequent values is taken"] = (
+                    None
+                )
             elif not each.takes_rows:
                 sentences[f"SQL leaves {text} open: values come in ascending order"] = None
     return list(sentences)
@@ -174,9 +178,7 @@ def decisions(calls: Sequence[exp.Expr]) -> Mapping[str, exp.Expr]:
     """
     found = {sql_of(each): aggregate_of(each) for each in calls}
     rows = row_order(list(found.values()))
-    return {
-        text: _decided(each, rows) for text, each in found.items() if each.is_open and each.is_understood
-    }
+    return {text: _decided(each, rows) for text, each in found.items() if each.is_open and each.is_understood}
 
 
 def _decided(found: Aggregate, rows: Sequence[exp.Expr]) -> exp.Expr:
