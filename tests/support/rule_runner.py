@@ -20,6 +20,7 @@ from viewkeeper.maintenance.rules.rule_sql import coming_rows, net_copies, state
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import render
 from viewkeeper.sql.statements import Operation
+from viewkeeper.testing.agreement import with_one_answer
 from viewkeeper.testing.bags import Row, compare_bags
 from viewkeeper.testing.cases import Case
 from viewkeeper.testing.changes import Rows
@@ -152,5 +153,5 @@ def answers(database: duckdb.DuckDBPyConnection, case: Case) -> list[list[Row]]:
     for rows in case.stream:
         for table in case.schema.tables:
             fill(database, table.name.name, table.columns, rows[table.id])
-        found.append(database.execute(to_duckdb(case.text)).fetchall())
+        found.append(database.execute(to_duckdb(with_one_answer(case.text))).fetchall())
     return found

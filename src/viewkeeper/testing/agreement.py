@@ -123,17 +123,19 @@ def _first_line(error: Exception) -> str:
 
 
 class _Oracle:
-    """The user's own text, evaluated by DuckDB over tables of the user's names. Aggregates that SQL leaves open are decided
-    in it, as a view decides them."""
+    """The user's own text, evaluated by DuckDB over tables of the user's names; our rendering of it where aggregates are
+    left open, for these must be decided as the view decides them."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, query: BoundQuery, case: Case) -> None:
         self._database, self._rows = database, dict[str, Sequence[Row]]()
         self._tables = {found: found.name.name for found in query.inputs}
-        self._sql = to_duckdb(_with_one_answer(case.text))
-        if any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
-            # Temporary tables have no schema.
+        self._sql = to_duckdb(case.text)
+        is_open = ties_broken(parse_sql(query.rendered))
+        if is_open or any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
+            # Our rendering has names of its own; and temporary tables have no schema.
             self._tables = {found: found.relation for found in query.inputs}
-            self._sql = to_duckdb(_with_one_answer(query.text_over(lambda found: found.relation).text))
+            text = query.text_over(lambda found: found.relation).text
+            self._sql = to_duckdb(with_one_answer(query.rendered) if is_open else text)
         self._answers = [(rows, self._evaluate(rows)) for rows in case.stream]
 
     def answer(self, rows: Rows) -> list[Row]:
@@ -150,7 +152,8 @@ class _Oracle:
             raise QueryFailedError(f"the query fails on random rows: {_first_line(error)}") from error
 
 
-def _with_one_answer(text: str) -> str:
+def with_one_answer(text: str) -> str:
+    """A query in which the aggregates that SQL leaves open are decided; its columns must be qualified."""
     tree = parse_sql(text)
     return render(with_decided_aggregates(tree)) if ties_broken(tree) else text
 
