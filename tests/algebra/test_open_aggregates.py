@@ -72,7 +72,7 @@ def test_what_one_aggregate_becomes(call: str, expected: str) -> None:
 def test_several_share_one_order_of_rows() -> None:
     row = "STRUCT(id AS _vk_order_1, amount AS _vk_order_2)"
     assert aggregates_of("collect_list(id) AS ids, last(amount, true)") == [
-        f"TRANSFORM(SORT_ARRAY(COLLECT_LIST({row}) FILTER(WHERE NOT id IS NULL)), _vk_element -> _vk_element._vk_order_1)",
+        f"TRANSFORM(SORT_ARRAY(COLLECT_LIST({row}) FILTER(WHERE NOT id IS NULL)), _vk_element -> (_vk_element)._vk_order_1)",
         f"(MAX({row}) FILTER(WHERE NOT amount IS NULL))._vk_order_2",
     ]
 

@@ -174,7 +174,7 @@ def decisions(calls: Sequence[exp.Expr]) -> Mapping[str, exp.Expr]:
     ...     print(*map(sql_of, decisions(parse_sql(text).selects).values()), sep="; ")
     MAX(x)
     (MAX(STRUCT(y AS `_vk_order_0`, x AS `_vk_order_1`)) FILTER(WHERE NOT y IS NULL)).`_vk_order_1`
-    (MIN(STRUCT(x AS `_vk_order_1`, y AS `_vk_order_2`))).`_vk_order_1`; TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(x AS `_vk_order_1`, y AS `_vk_order_2`)) FILTER(WHERE NOT y IS NULL)), _vk_element -> _vk_element.`_vk_order_2`)
+    (MIN(STRUCT(x AS `_vk_order_1`, y AS `_vk_order_2`))).`_vk_order_1`; TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(x AS `_vk_order_1`, y AS `_vk_order_2`)) FILTER(WHERE NOT y IS NULL)), _vk_element -> (_vk_element).`_vk_order_2`)
     """
     found = {sql_of(each): aggregate_of(each) for each in calls}
     rows = row_order(list(found.values()))
@@ -193,7 +193,9 @@ def _decided(found: Aggregate, rows: Sequence[exp.Expr]) -> exp.Expr:
         return _where(found, exp.Mode(this=value, deterministic=exp.true()))
     if found.takes_rows and len(rows) > 1:
         listed = _where(found, _aggregate("COLLECT_LIST", _row(rows)), _is_known(value))
-        field = exp.Dot(this=exp.to_identifier(_ELEMENT), expression=_field(rows, value))
+        # In parentheses, for in HAVING DuckDB takes the field for a column.
+        element = exp.Paren(this=exp.to_identifier(_ELEMENT))
+        field = exp.Dot(this=element, expression=_field(rows, value))
         return exp.Transform(this=call("SORT_ARRAY", listed), expression=lambda_of(_ELEMENT, field))
     argument = exp.Distinct(expressions=[value]) if found.is_distinct else value
     return call("SORT_ARRAY", _where(found, _aggregate(found.name.upper(), argument)))
