@@ -349,9 +349,34 @@ VIEWS = {
         "SELECT customer, n * 2 AS twice FROM pieces",
         "SIMPLIFIED",
     ),
+    # -- aggregates that SQL leaves open
+    "first_value_of_a_group": View(
+        "SELECT customer, first(day) AS a_day, any_value(day) AS same_day FROM visit GROUP BY customer", "first, any_value"
+    ),
+    "first_and_last_row_of_a_group": View(
+        "SELECT customer, first(day) AS day, last(pages) FILTER (WHERE pages > 1) AS pages FROM visit GROUP BY customer",
+        "first, last, filter clause",
+    ),
+    "the_row_with_the_latest_day": View(
+        "SELECT customer, max_by(pages, day) AS pages, min_by(pages, day) AS first_pages FROM visit GROUP BY customer",
+        "max_by, min_by",
+    ),
+    "lists_that_fit_each_other": View(
+        "SELECT customer, array_join(collect_list(upper(note)), ',') AS notes, array_join(collect_list(note), ',') AS as_written, "
+        "array_join(collect_set(note), ',') AS different FROM orders GROUP BY customer",
+        "collect_list, collect_set",
+    ),
+    "texts_put_together": View(
+        "SELECT customer, listagg(note, ',') AS notes, listagg(note, ',') WITHIN GROUP (ORDER BY day DESC) AS by_day "
+        "FROM orders GROUP BY customer",
+        "listagg",
+    ),
+    "the_most_frequent_value": View(
+        "SELECT customer, mode(pages) AS pages FROM visit GROUP BY customer", "mode", is_open=True
+    ),
     # -- recomputed
     "order_of_rows_matters": View(
-        "SELECT customer, collect_list(day) AS days FROM visit GROUP BY customer", "ORDERED", RECOMPUTE, True
+        "SELECT customer, approx_percentile(pages, 0.5) AS pages FROM visit GROUP BY customer", "ORDERED", RECOMPUTE, True
     ),
     "another_value_each_time": View("SELECT id, rand() AS r FROM product", "NONDETERMINISTIC", RECOMPUTE, True),
 }  # fmt: skip

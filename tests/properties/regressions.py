@@ -220,4 +220,14 @@ REGRESSIONS: tuple[Case, ...] = (
             ),
         )
     ),
+    case_of(
+        "CREATE TABLE t (k INT, v INT, w INT)",
+        "SELECT t.k, min_by(t.v, t.w) AS a, array_join(collect_list(CAST(t.w AS STRING)), ',') AS b FROM t "
+        "GROUP BY t.k HAVING array_join(collect_list(CAST(t.w AS STRING)), ',') > ''",
+        [
+            {"t": [(1, 1, 1), (1, 2, 1), (2, None, None), (3, 1, None)]},
+            {"t": [(1, 2, 1), (2, 5, None), (3, 1, None), (3, 2, 2)]},
+        ],
+        name="a field of an element of a list is no column of the group",
+    ),
 )

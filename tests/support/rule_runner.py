@@ -21,6 +21,7 @@ from viewkeeper.maintenance.rules.rule_sql import checked_rows, net_copies, stat
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import render
 from viewkeeper.sql.statements import Operation
+from viewkeeper.testing.agreement import with_one_answer
 from viewkeeper.testing.bags import Row, compare_bags
 from viewkeeper.testing.cases import Case
 from viewkeeper.testing.changes import Rows
@@ -176,5 +177,5 @@ def answers(database: duckdb.DuckDBPyConnection, case: Case) -> list[list[Row]]:
             if filled.get(table.id) != rows[table.id]:
                 fill(database, table.name.name, table.columns, rows[table.id])
                 filled[table.id] = rows[table.id]
-        found.append(database.execute(to_duckdb(case.text)).fetchall())
+        found.append(database.execute(to_duckdb(with_one_answer(case.text))).fetchall())
     return found

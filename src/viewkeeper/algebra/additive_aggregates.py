@@ -42,6 +42,8 @@ def with_additive_aggregates(query: Project) -> Project:
     above: dict[str, exp.Expr] = {}
     for item in group.aggregates:
         made = _over_counts_and_sums(item.expression, group.source)
+        if made is None and aggregates(item.expression) != [item.expression]:
+            made = item.expression  # over aggregates already: `open_aggregates`
         if made is None:
             kept.append(item)
         else:
@@ -65,7 +67,7 @@ def with_additive_aggregates(query: Project) -> Project:
 
 def _over_columns(made: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
     """An expression over aggregates as one over the columns that hold them."""
-    found: exp.Expr = exp.Paren(this=made)
+    found: exp.Expr = exp.Paren(this=made.copy())
     for each in aggregates(found):
         each.replace(names[sql_of(each)].copy())
     return found

@@ -41,7 +41,7 @@ def windows(expression: exp.Expr) -> list[exp.Expr]:
 
 
 def aggregates(expression: exp.Expr) -> list[exp.Expr]:
-    """The calls of aggregates in an expression, each with its FILTER. A window function is none, but may be over
+    """The calls of aggregates in an expression, each with its FILTER and IGNORE NULLS. A window function is none, but may be over
     some: SUM(SUM(x)) OVER ()."""
     return list(_outermost(expression, _is_aggregate))
 
@@ -53,7 +53,8 @@ def _is_aggregate(node: exp.Expr) -> bool:
         return False
     if aggregate_kind(function_name(node)) is AggregateKind.GROUPING:
         return False
-    return isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node)
+    is_wrapped = isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls))
+    return is_wrapped or is_aggregate(node)
 
 
 def _outermost(node: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> Iterator[exp.Expr]:

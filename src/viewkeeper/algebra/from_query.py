@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Project, output_names
+from viewkeeper.algebra.open_aggregates import DECIDED
 from viewkeeper.algebra.reading.reader import Reader
 from viewkeeper.algebra.reading.scope import Outside
-from viewkeeper.algebra.ties import breaks_ties, why_not_ordered
+from viewkeeper.algebra.ties import BY_POSITION, breaks_ties, is_windowed, why_not_ordered
 from viewkeeper.sql.binding import BoundQuery
 from viewkeeper.sql.functions import calls, is_aggregate, why_not_of_the_bag, why_not_repeatable
 from viewkeeper.sql.script import parse_sql
@@ -61,9 +62,8 @@ def _refuse_functions(tree: exp.Expr, query: BoundQuery) -> None:
     if reason is not None:
         raise Outside(reason, next((each.name for each in found if reason.startswith(f"{each.name} ")), None))
     for call in found:
-        is_window = isinstance(call.node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls))
-        reason = why_not_of_the_bag(call.name) if is_aggregate(call.node) and not is_window else None
-        if reason is not None:
+        reason = why_not_of_the_bag(call.name) if is_aggregate(call.node) else None
+        if reason is not None and call.name not in (BY_POSITION if is_windowed(call.node) else DECIDED):
             raise Outside(reason, call.name)
     written = {call.name for call in calls(parse_sql(query.parsed.fragment.text))}
     rendered = {call.name for call in calls(tree)}

@@ -8,12 +8,20 @@ from viewkeeper.algebra.nodes import Query, Scan, TopRows, Window, expressions, 
 from viewkeeper.sql.functions import function_name
 from viewkeeper.sql.types import contains_map
 
-_BY_POSITION = {
+BY_POSITION = {
     "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "any_value",
 }  # fmt: skip
-
+"""Window functions whose value is that of some row, or tells where a row stands."""
 
 _BY_FRAME = {"first_value", "last_value", "nth_value", "first", "last", "any_value"}
+
+
+def is_windowed(node: exp.Expr) -> bool:
+    """Whether a call is that of a window function."""
+    around = node.parent
+    while isinstance(around, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node, around = around, around.parent
+    return isinstance(around, exp.Window) and node.arg_key == "this"
 
 
 def depends_on_ties(window: exp.Expr) -> bool:
@@ -21,7 +29,7 @@ def depends_on_ties(window: exp.Expr) -> bool:
     function = window.this
     while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         function = function.this
-    if function_name(function) in _BY_POSITION:
+    if function_name(function) in BY_POSITION:
         return True
     spec = window.args.get("spec")
     return spec is not None and str(spec.args.get("kind", "")).upper() == "ROWS"
@@ -68,7 +76,7 @@ def why_not_ordered(query: Query) -> str | None:
 
 
 def breaks_ties(query: Query) -> bool:
-    """Whether the tree says more than the query does: then only the tree always gives the same answer."""
+    """Whether the tree orders rows that the query does not: then only the tree always gives the same answer."""
     return any(
         isinstance(node, TopRows)
         or (isinstance(node, Window) and any(depends_on_ties(item.expression) for item in node.functions))

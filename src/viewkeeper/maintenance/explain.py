@@ -17,7 +17,7 @@ def explain_query(view: ViewDefinition, declared: Declarations) -> list[str]:
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return []
-    facts = [f"  {fact}" for fact in facts_in_sentences(query, declared)]
+    facts = [f"  {fact}" for fact in [*facts_in_sentences(query, declared), *view.ties_broken]]
     return ["the query:", textwrap.indent(tree_text(query), "  "), *facts, ""]
 
 

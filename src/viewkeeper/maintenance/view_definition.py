@@ -8,10 +8,12 @@ from functools import cached_property
 
 from viewkeeper.algebra.from_query import OutsideAlgebra, read_algebra
 from viewkeeper.algebra.nodes import Project
+from viewkeeper.algebra.open_aggregates import ties_broken
 from viewkeeper.algebra.simplification import simplified
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
+from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import Operation, RefreshPolicy
 
 
@@ -51,6 +53,11 @@ class ViewDefinition:
         """What has been read of the query holds for the other view too: it is read once."""
         vars(other)["algebra_as_written"] = self.algebra_as_written
         return other
+
+    @cached_property
+    def ties_broken(self) -> list[str]:
+        """What the user's text leaves open in aggregates, and how the tree decides it."""
+        return [] if isinstance(self.algebra, OutsideAlgebra) else ties_broken(parse_sql(self.query.rendered))
 
     @property
     def stored(self) -> tuple[Column, ...]:

@@ -66,7 +66,7 @@ def hidden_query(query: Project) -> str:
 def visible_query(view: ViewDefinition, relation_for: Callable[[Input], str]) -> str:
     """The query over other relations, in the user's own words; in ours where the user's leave the answer open."""
     query = view.algebra
-    if isinstance(query, OutsideAlgebra) or not breaks_ties(query):
+    if isinstance(query, OutsideAlgebra) or not (breaks_ties(query) or view.ties_broken):
         return view.query.text_over(relation_for).text
     return _over(stored_project(replace(view, hidden=()), query), relation_for)
 

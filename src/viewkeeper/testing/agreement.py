@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import duckdb
 
+from viewkeeper.algebra.open_aggregates import ties_broken, with_decided_aggregates
 from viewkeeper.errors import QueryFailedError, UnsupportedError
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import plan_first_load, plan_refresh
@@ -18,7 +19,8 @@ from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import BoundQuery, Column, bind_query
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName
-from viewkeeper.sql.script import Fragment
+from viewkeeper.sql.rendering import render
+from viewkeeper.sql.script import Fragment, parse_sql
 from viewkeeper.testing.bags import Row, compare_bags
 from viewkeeper.testing.cases import Case
 from viewkeeper.testing.changes import Rows, violated
@@ -139,16 +141,19 @@ def _first_line(error: Exception) -> str:
 
 
 class Oracle:
-    """The user's own text, evaluated by DuckDB over tables of the user's names."""
+    """The user's own text, evaluated by DuckDB over tables of the user's names; our rendering of it where aggregates are
+    left open, for these must be decided as the view decides them."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, query: BoundQuery, case: Case) -> None:
         self._database, self._rows = database, dict[str, Sequence[Row]]()
         self._tables = {found: found.name.name for found in query.inputs}
         self._sql = to_duckdb(case.text)
-        if any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
-            # Temporary tables have no schema.
+        is_open = ties_broken(parse_sql(query.rendered))
+        if is_open or any(found.name.schema != DEFAULT_SCHEMA for found in query.inputs):
+            # Our rendering has names of its own; and temporary tables have no schema.
             self._tables = {found: found.relation for found in query.inputs}
-            self._sql = to_duckdb(query.text_over(lambda found: found.relation).text)
+            text = query.text_over(lambda found: found.relation).text
+            self._sql = to_duckdb(with_one_answer(query.rendered) if is_open else text)
         self._answers = [(rows, self._evaluate(rows)) for rows in case.stream]
 
     def answer(self, rows: Rows) -> list[Row]:
@@ -163,6 +168,12 @@ class Oracle:
             return self._database.execute(self._sql).fetchall()
         except duckdb.Error as error:
             raise QueryFailedError(f"the query fails on random rows: {_first_line(error)}") from error
+
+
+def with_one_answer(text: str) -> str:
+    """A query in which the aggregates that SQL leaves open are decided; its columns must be qualified."""
+    tree = parse_sql(text)
+    return render(with_decided_aggregates(tree)) if ties_broken(tree) else text
 
 
 def _refreshes(

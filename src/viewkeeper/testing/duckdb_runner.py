@@ -6,6 +6,7 @@ A limit of a read is applied here, so that one which would change the answer doe
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,8 +60,7 @@ def to_duckdb_type(data_type: DataType) -> str:
 @lru_cache(maxsize=512)
 def from_duckdb_type(text: str) -> DataType:
     """The type that Spark gives what DuckDB gives this type: sums are narrower there, but for those of whole numbers."""
-    if text in ("HUGEINT", "UBIGINT", "UHUGEINT"):
-        return Simple("BIGINT")
+    text = re.sub(r"\b(HUGEINT|UBIGINT|UHUGEINT)\b", "BIGINT", text)
     if text.startswith("DECIMAL(38,") and text != "DECIMAL(38,0)":
         return Simple(f"DECIMAL(20,{text.removeprefix('DECIMAL(38,')}")
     if text == "TIMESTAMP":
@@ -106,6 +106,8 @@ def _literal(value: Any) -> str:
             return f"DATE '{value}'"
         case bytes():
             return f"from_hex('{value.hex()}')"
+        case dict():
+            return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
 

@@ -25,6 +25,7 @@ from viewkeeper.algebra.nodes import (
     inner_join,
     sql_of,
 )
+from viewkeeper.algebra.reading.aggregates import decided_items
 from viewkeeper.algebra.reading.blocks import read_block
 from viewkeeper.algebra.reading.grouping_sets import grouping_sets, over_grouping_sets
 from viewkeeper.algebra.reading.pivots import is_pivot, read_pivot
@@ -257,7 +258,7 @@ def simple_group(
     }
     shown = tuple(Item(item.name, _over(item.expression, names)) for item in items)
     condition = exp.and_(*(_over(each, names) for each in having)) if having else None
-    return Project(Group(relation, key_items, call_items), shown, condition)
+    return Project(Group(relation, key_items, decided_items(call_items, relation)), shown, condition)
 
 
 def _named(expressions: Sequence[exp.Expr], visible: dict[str, str], what: str) -> tuple[Item, ...]:

@@ -26,6 +26,8 @@ from viewkeeper.algebra.nodes import (
     output_names,
     sql_of,
 )
+from viewkeeper.algebra.open_aggregates import aggregate_of
+from viewkeeper.algebra.reading.aggregates import decided_items
 from viewkeeper.algebra.reading.blocks import Block, read_block
 from viewkeeper.algebra.reading.correlation import correlated_groups, correlation_keys, is_one_group, is_plain
 from viewkeeper.algebra.reading.reader import Reader
@@ -211,9 +213,8 @@ class _Values:
         names: dict[str, exp.Expr] = {}
         for item, made in zip(items, calls, strict=True):
             found: exp.Expr = column(item.name, name)
-            if rows.keys and _is_count(made):
-                found = call("COALESCE", found, literal(0))
-            names[sql_of(made)] = found
+            of_no_rows = _of_no_rows(made) if rows.keys else None
+            names[sql_of(made)] = found if of_no_rows is None else call("COALESCE", found, of_no_rows)
         written = replaced(rows.value, names)
         return exp.paren(written) if isinstance(written, exp.Binary) else written
 
@@ -229,12 +230,19 @@ class _Values:
 
 def _grouped(relation: Relation, keys: Sequence[Item], items: Sequence[Item]) -> Project:
     shown = tuple(Item(each.name, column(each.name)) for each in (*keys, *items))
-    return Project(Group(relation, tuple(keys), tuple(items)), shown)
+    return Project(Group(relation, tuple(keys), decided_items(items, relation)), shown)
 
 
-def _is_count(aggregate: exp.Expr) -> bool:
-    made = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
-    return isinstance(made, (exp.Count, exp.CountIf)) or made.name.lower() in ("count", "count_if")
+_COUNTS = frozenset({"count", "count_if", "approx_count_distinct", "regr_count"})
+_LISTS = frozenset({"collect_list", "array_agg", "collect_set"})
+
+
+def _of_no_rows(aggregate: exp.Expr) -> exp.Expr | None:
+    """What an aggregate gives for no rows, if that is not NULL."""
+    name = aggregate_of(aggregate).name
+    if name in _COUNTS:
+        return literal(0)
+    return call("ARRAY") if name in _LISTS else None
 
 
 def _unaliased(item: exp.Expr) -> exp.Expr:

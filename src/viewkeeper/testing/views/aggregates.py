@@ -9,6 +9,7 @@ from viewkeeper.testing.views.draft import (
     DECIMAL,
     DOUBLE,
     INTEGER,
+    STRING,
     Draft,
     Term,
     exact,
@@ -25,6 +26,11 @@ def aggregate(draft: Draft, terms: Sequence[Term], exact_only: bool = False) -> 
         _count_distinct,
         _extreme,
         _extreme,
+        _of_one_row,
+        _of_one_row,
+        _by_another,
+        _by_another,
+        _listed,
     ]
     writers += [_sum, _sum, _sum] if of_kind(terms, INTEGER) + of_kind(terms, DECIMAL) else []
     writers += [_sum_distinct, _bits, _bits] if of_kind(terms, INTEGER) else []
@@ -34,7 +40,7 @@ def aggregate(draft: Draft, terms: Sequence[Term], exact_only: bool = False) -> 
         writers += [_deviation, _deviation, _correlation] if of_kind(terms, DECIMAL) else []
         writers += [_sum_of_doubles] if [term for term in of_kind(terms, DOUBLE) if term.is_stored] else []
     found = draft.pick(writers)(draft, terms)
-    if draft.chance(0.12):
+    if draft.chance(0.12) and not found.sql.startswith("array_join("):
         draft.uses("filter clause")
         found = Term(f"{found.sql} FILTER (WHERE {condition(draft, terms)})", found.kind)
     if found.sql.startswith("corr("):
@@ -63,6 +69,40 @@ def _extreme(draft: Draft, terms: Sequence[Term]) -> Term:
     draft.uses(call)
     found = draft.pick(candidates)
     return Term(f"{call}({found.sql})", found.kind)
+
+
+def _of_one_row(draft: Draft, terms: Sequence[Term]) -> Term:
+    candidates = exact(terms)
+    if not candidates:
+        return _count(draft, terms)
+    call = draft.pick(("first", "last", "any_value"))
+    draft.uses(call)
+    found = draft.pick(candidates)
+    return Term(f"{call}({found.sql})", found.kind)
+
+
+def _by_another(draft: Draft, terms: Sequence[Term]) -> Term:
+    candidates = exact(terms)
+    if not candidates:
+        return _count(draft, terms)
+    call = draft.pick(("max_by", "min_by"))
+    draft.uses(call)
+    found = draft.pick(candidates)
+    return Term(f"{call}({found.sql}, {draft.pick(candidates).sql})", found.kind)
+
+
+def _listed(draft: Draft, terms: Sequence[Term]) -> Term:
+    """Values in one string, which can be stored and compared as any other. Of no values DuckDB makes NULL, Spark an empty
+    list."""
+    candidates = of_kind(terms, INTEGER) + of_kind(terms, STRING)
+    if not candidates:
+        return _count(draft, terms)
+    call = draft.pick(("collect_list", "collect_set", "listagg"))
+    draft.uses(call)
+    found = draft.pick(candidates).sql
+    if call == "listagg":
+        return Term(f"listagg(CAST({found} AS STRING), ',')", STRING)
+    return Term(f"array_join({call}(CAST({found} AS STRING)), ',')", STRING)
 
 
 def _sum(draft: Draft, terms: Sequence[Term]) -> Term:

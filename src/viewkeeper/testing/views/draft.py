@@ -20,7 +20,8 @@ _CONSTRUCTS = {
     "groups": "group by, one group, group by expression, hidden group key, having, filter clause, "
     "aggregate in expression, rollup, cube, grouping sets, grouping",
     "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, covariance, corr, "
-    "bool_and, bool_or, bit_and, bit_or, bit_xor",
+    "bool_and, bool_or, bit_and, bit_or, bit_xor, first, last, any_value, max_by, min_by, collect_list, "
+    "collect_set, listagg",
     "sets": "distinct, union, union all, intersect, intersect all, except, except all, three operands",
     "windows": "rank, dense_rank, row_number, lag, first_value, window sum, window count, window min, "
     "window frame, window over all, first of each, qualify, named window",
