@@ -58,9 +58,7 @@ def random_case(seed: int, breaks_constraints: bool = False, largest: int | None
     """The case of a seed: random tables, a random view of at most so many characters, random changes."""
     generator = random.Random(seed)
     schema = random_schema(generator)
-    view = random_view(generator, schema)
-    while largest is not None and len(view.text) > largest:
-        view = random_view(generator, schema)
+    view = random_view(generator, schema, largest)
     return _case(generator, schema, view.text, Values(), seed, breaks_constraints, view.constructs)
 
 

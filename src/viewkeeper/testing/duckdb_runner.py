@@ -108,8 +108,23 @@ def _literal(value: Any) -> str:
             return f"from_hex('{value.hex()}')"
         case dict():
             return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
+        case dict():
+            return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
+
+
+class StructValue(dict[str, Any]):
+    """A struct that can be counted: nobody changes it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def _counted(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return StructValue({name: _counted(each) for name, each in value.items()})
 
 
 @dataclass(frozen=True)
@@ -198,7 +213,8 @@ class DuckDbRun:
     def visible(self) -> list[Row]:
         """The view's rows as users see them."""
         names = ", ".join(quoted(column.name) for column in self.view.columns)
-        return self._database.execute(f"SELECT {names} FROM {quoted(self.view.stem)}").fetchall()
+        found = self._database.execute(f"SELECT {names} FROM {quoted(self.view.stem)}").fetchall()
+        return [tuple(map(_counted, row)) for row in found]
 
     def _run_step(self, step: Step) -> int:
         """Run one step and return how many rows it found or changed."""

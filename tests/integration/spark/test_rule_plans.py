@@ -26,7 +26,7 @@ from viewkeeper.testing.duckdb_runner import fill, to_duckdb
 
 pytestmark = pytest.mark.spark
 
-RANDOM_VIEWS = 12
+RANDOM_VIEWS = 6
 
 
 def cases() -> Iterator[Case]:

@@ -25,14 +25,15 @@ class RandomView:
     constructs: frozenset[str]
 
 
-def random_view(generator: random.Random, schema: Schema) -> RandomView:
-    """A view over tables of the schema; it reads at least one."""
+def random_view(generator: random.Random, schema: Schema, largest: int | None = None) -> RandomView:
+    """A view over tables of the schema; it reads at least one, and has at most so many characters."""
     while True:
         draft = Draft(generator, schema, random_query)
         query = (
             _with_common(draft) if draft.chance(0.15) else random_query(draft, draft.pick((1, 2, 2, DEEPEST)))
         )
-        if any(f"{table.name} AS" in query.sql for table in schema.tables):
+        is_small = largest is None or len(query.sql) <= largest
+        if is_small and any(f"{table.name} AS" in query.sql for table in schema.tables):
             return RandomView(query.sql, frozenset(draft.constructs))
 
 
