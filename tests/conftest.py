@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import FilesTogether
 from viewkeeper import Warehouse
-from viewkeeper.execution.spark_session import embedded_session
+from viewkeeper.execution import spark_session
 
 # Every JVM of the tests lives for minutes: compiling less, and collecting garbage in one thread, takes a fifth of the
 # processor time off (367 to 297 s for the change feeds and the examples).
@@ -22,9 +22,17 @@ os.environ.setdefault(
 )
 
 
+# Most queries of the tests run once, over a few rows: compiling them takes longer than interpreting them. Sessions of
+# other processes (command line, Connect, cluster, killed clients) compile as users' sessions do.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    session = embedded_session("local[2]")
+    with pytest.MonkeyPatch.context() as patch:
+        for setting, value in INTERPRETED.items():
+            patch.setitem(spark_session.SMALL_WORK_SETTINGS, setting, value)
+        session = spark_session.embedded_session("local[2]")
     yield session
     session.stop()
 

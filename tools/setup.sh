@@ -3,7 +3,7 @@
 #
 #   tools/setup.sh packages   check Python and Java, make .venv, install requirements.lock into it
 #   tools/setup.sh project    install this project into .venv, editable
-#   tools/setup.sh jars       fetch the Delta jars into .cache
+#   tools/setup.sh jars       fetch the Delta jars into .cache, write an archive of Spark's classes beside them
 #   tools/setup.sh postgres   install a PostgreSQL server, for tests, if there is none
 #
 # and, for `make lock`:
@@ -103,6 +103,11 @@ fetch_jars() {
     "$VENV_PYTHON" -W ignore::RuntimeWarning:runpy -m viewkeeper.execution.jars
 }
 
+archive_classes() {
+    # What Spark itself says while it starts is in the log; without an archive everything works, only slower.
+    "$VENV_PYTHON" -m viewkeeper.execution.class_archive 2>>"$LOG"
+}
+
 has_postgres() {
     command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
 }
@@ -136,7 +141,7 @@ mkdir -p .cache
 case "${1:-}" in
     packages) install_packages ;;
     project) install_project ;;
-    jars) fetch_jars ;;
+    jars) fetch_jars && archive_classes ;;
     postgres) install_postgres ;;
     lock) shift && lock "$@" ;;
     *) fail "tools/setup.sh does not know the step '${1:-}'." "run make help." ;;

@@ -122,6 +122,8 @@ def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
                 os.killpg(os.getpid(), signal.SIGKILL)
 
     os.setpgid(0, 0)
+    if spark is None:  # a JVM that is killed after seconds need not compile well
+        os.environ["JDK_JAVA_OPTIONS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     if kill.overwritten_rows is not None:
         apply.OVERWRITE_ROWS = kill.overwritten_rows
     if kill.keeps_groups:

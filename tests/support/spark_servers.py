@@ -29,6 +29,8 @@ from pathlib import Path
 
 import pyspark
 
+from viewkeeper.execution.class_archive import archive_options
+
 HOST = "127.0.0.1"
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 20.0
@@ -278,6 +280,7 @@ def _environment(work_dir: Path) -> dict[str, str]:
         "SPARK_DAEMON_MEMORY": "512m",
         # The master's REST endpoint has a fixed port (6066) and is on by default.
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+        "JDK_JAVA_OPTIONS": " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), *archive_options()]),
         "PYSPARK_PYTHON": sys.executable,
     }
     return env

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.execution import jars
+from viewkeeper.execution.class_archive import find_archive
 
 OLDEST_PYTHON = (3, 10)
+
+_ARCHIVING = f"{sys.executable} -m viewkeeper.execution.class_archive"
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,10 @@ def _look_at_pyspark() -> Finding:
 def _look_at_jars() -> Finding:
     directory = jars.jar_directory()
     if jars.find_jars():
-        return Finding("Delta jars", True, f"{jars.DELTA_VERSION} ({directory})")
+        archive = (
+            "an archive of classes" if find_archive() else f"no archive of classes, {_ARCHIVING} writes one"
+        )
+        return Finding("Delta jars", True, f"{jars.DELTA_VERSION} ({directory}), {archive}")
     return Finding(
         "Delta jars",
         False,

@@ -20,6 +20,7 @@ import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -113,6 +114,7 @@ def find_java() -> Path | None:
     return Path(found) if found else None
 
 
+@lru_cache
 def java_version(java: Path) -> str:
     """What `java -version` says of itself, for instance `17.0.15`; empty if it does not run."""
     try:
@@ -159,8 +161,8 @@ def _complete_set(directory: Path) -> list[Path]:
 
 def _resolve(scratch: Path) -> None:
     """Let Spark's resolver download `JAR_NAMES` into `scratch/jars`."""
-    spark_home = _spark_home()
-    submit = spark_home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
+    home = spark_home()
+    submit = home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
     # An application that does nothing: packages are resolved before it runs, and no session is started.
     application = scratch / "nothing.py"
     application.write_text("pass\n")
@@ -171,7 +173,7 @@ def _resolve(scratch: Path) -> None:
     ]
     environment = {
         **os.environ,
-        "SPARK_HOME": str(spark_home),
+        "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_SUBMIT_OPTS": " ".join([os.environ.get("SPARK_SUBMIT_OPTS", ""), *_proxy_options(os.environ)]),
@@ -194,7 +196,7 @@ def _resolve(scratch: Path) -> None:
         raise _download_failed(_reason(outcome.stdout) or f"{', '.join(missing)} did not come")
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise EnvironmentProblem(

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -210,15 +210,21 @@ def _apply(session: Any, key: str, value: str) -> None:
         ) from error
 
 
-def embedded_session(master: str = "local[*]") -> Any:
-    """A session of our own making, tuned for small changes."""
+def embedded_session(master: str = "local[*]", java_options: Sequence[str] | None = None) -> Any:
+    """A session of our own making, tuned for small changes. Its JVM starts from the archive of classes, if there is one,
+    unless other options are given."""
     from pyspark.sql import SparkSession
 
+    from viewkeeper.execution.class_archive import archive_options
     from viewkeeper.execution.jars import check_java, fetch_jars, find_jars
 
     check_java()
     jars = find_jars() or fetch_jars(lambda text: print(text, file=sys.stderr))
     builder = SparkSession.builder.master(master).appName("viewkeeper")
+    options = (
+        f"-Dlog4j2.configurationFile={files('viewkeeper.execution') / 'log4j2.properties'}",
+        *(archive_options() if java_options is None else java_options),
+    )
     settings = {
         **DELTA_SETTINGS,
         **SMALL_WORK_SETTINGS,
@@ -226,7 +232,7 @@ def embedded_session(master: str = "local[*]") -> Any:
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "viewkeeper-spark-warehouse"),
         "spark.pyspark.python": sys.executable,
         "spark.driver.memory": os.environ.get("VIEWKEEPER_DRIVER_MEMORY", "2g"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={files('viewkeeper.execution') / 'log4j2.properties'}",
+        "spark.driver.extraJavaOptions": " ".join(options),
     }
     if master.startswith("local"):
         settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"

@@ -108,8 +108,6 @@ def _literal(value: Any) -> str:
             return f"from_hex('{value.hex()}')"
         case dict():
             return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
-        case dict():
-            return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
 
