@@ -37,7 +37,7 @@ _PARTS = {
 
 def analysis_of(view: ViewDefinition, declared: Declarations) -> ViewAnalysis:
     assert isinstance(view.algebra, Project)
-    return analyse_query(view.algebra, declared)
+    return analyse_query(view.algebra, view.columns, declared)
 
 
 def rules_of(

@@ -71,7 +71,7 @@ def leaving_by_view(view: ViewDefinition, kinds: Kinds) -> list[Leaving]:
     """The changes of these kinds that the view alone decides; a table counts only if all references to it agree."""
     query = view.algebra
     assert isinstance(query, Project)
-    analysis = analyse_query(query, view.declared)
+    analysis = analyse_query(query, view.columns, view.declared)
     selection = analysis.selection
     if not isinstance(selection, Select) or not _is_kept_by_rows(view, query):
         return []

@@ -33,7 +33,7 @@ def rules_for(view: ViewDefinition, declared: Declarations) -> ViewRules | None:
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return None
-    analysis = analyse_query(query, declared)
+    analysis = analyse_query(query, view.columns, declared)
     names = tuple(column.name for column in view.columns)
     rules = derive_rules(view.name, view.stem, names, analysis, declared, view.rematerialized)
     return ViewRules(analysis, rules, advice(analysis, declared))
