@@ -31,7 +31,7 @@ from tests.support.random_selects import (
     random_selects,
     random_set_operation,
 )
-from tests.support.rule_runner import RuleRun, analysis_of, answers, rules_of, transition
+from tests.support.rule_runner import RuleRun, answers, rules_of, transition
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalysis
 from viewkeeper.maintenance.differential.derivation import Derivation
@@ -40,6 +40,7 @@ from viewkeeper.maintenance.rules import derive, limited_sql, plan_rules
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import Operation

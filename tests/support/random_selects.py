@@ -122,7 +122,7 @@ class _Writer:
         for _ in range(choice((1, 1, 2)) if around else 0):
             conditions.append(self.comparison(own, around, 0.85))
         for at in range(choice((0, 1, 1, 2)) if depth else 0):
-            conditions.append(self.subquery(own, depth - 1, f"{prefix}{at}s"))
+            conditions.append(self.asked(own, depth - 1, f"{prefix}{at}s"))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"FROM {', '.join(f'{table} {alias}' for alias, table in own.items())}{where}"
 
@@ -136,9 +136,18 @@ class _Writer:
         )
         return f"{self.column(own)} {operator} {other}"
 
-    def subquery(self, around: dict[str, str], depth: int, prefix: str) -> str:
+    def asked(self, around: dict[str, str], depth: int, prefix: str) -> str:
+        """A subquery that a row must pass, mostly; else one under OR, or under NOT."""
+        kind = self.generator.random()
+        if kind > 0.3:
+            return self.subquery(around, depth, prefix, ("ANY", "ALL"))
+        first = self.subquery(around, depth, f"{prefix}x")
+        other = self.subquery(around, depth, f"{prefix}y") if kind < 0.08 else self.comparison(around, around)
+        return f"NOT ({other} AND {first})" if kind > 0.25 else f"({other} OR {first})"
+
+    def subquery(self, around: dict[str, str], depth: int, prefix: str, more: tuple[str, ...] = ()) -> str:
         own = self.aliases(prefix, self.generator.choice((1, 1, 1, 2)))
-        kind = self.generator.choice(("EXISTS", "NOT EXISTS", "NOT EXISTS", "IN", "NOT IN", "ANY", "ALL"))
+        kind = self.generator.choice(("EXISTS", "NOT EXISTS", "NOT EXISTS", "IN", "NOT IN", *more))
         if "EXISTS" in kind:
             return f"{kind} (SELECT 1 {self.from_where(own, around, depth, prefix)})"
         inner = f"(SELECT {self.column(own)} {self.from_where(own, {}, depth, prefix)})"

@@ -52,6 +52,21 @@ def analyse_query(query: Query, columns: Sequence[Column], declared: Declaration
     return analyse(selection, declared)
 
 
+def analyse_branches(
+    query: Query, core: Query | None, columns: Sequence[Column], declared: Declarations
+) -> ViewAnalysis:
+    """The same of a view that has the rows of a union of branches. How often it has them is as in its core, the query without
+    the disjunctions: a key that each branch binds by a constant of its own is not bound."""
+    found = analyse_query(query, columns, declared)
+    if core is None or not isinstance(found.selection, Combined):
+        return found
+    duplicates = analyse_query(core, columns, declared).duplicates
+    if duplicates.possible:
+        reason = "a row can occur twice, and the branches of its OR do not tell how often"
+        return ViewAnalysis(Unread(reason), duplicates)
+    return replace(found, duplicates=duplicates)
+
+
 def analyse(selection: Selection, declared: Declarations) -> ViewAnalysis:
     parts = [_SelectAnalysis(select, declared) for select in selects(selection)]
     verdicts: list[ReferenceVerdict] = []

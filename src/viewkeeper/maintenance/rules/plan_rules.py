@@ -19,7 +19,6 @@ from sqlglot import exp
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations, Reliance
-from viewkeeper.facts.safety.analyse import analyse_query
 from viewkeeper.facts.safety.common_types import why_not_compared
 from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
 from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
@@ -43,6 +42,7 @@ from viewkeeper.maintenance.rules.limited_sql import LimitedSql
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect, Rule, TransitionTable, Trigger
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.rule_sql import checked_rows, deleted_rows
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import alias, literal
@@ -83,7 +83,7 @@ def why_not_run(view: ViewDefinition, declared: Declarations) -> str | None:
     """Why a refresh does not run the rules of a view, as a clause; None if it does."""
     if isinstance(view.algebra, OutsideAlgebra):
         return view.algebra.reason
-    analysis = analyse_query(view.algebra, view.columns, declared)
+    analysis = analysis_of(view, declared)
     if analysis.unread is not None:
         return analysis.unread
     if analysis.duplicates.possible:
@@ -97,7 +97,7 @@ def _rules_of(view: ViewDefinition) -> RuleSet:
     query = view.algebra
     assert isinstance(query, Project)
     names = tuple(each.name for each in view.columns)
-    analysis = analyse_query(query, view.columns, view.declared)
+    analysis = analysis_of(view, view.declared)
     return derive_rules(view.name, view.stem, names, analysis, view.declared)
 
 
