@@ -259,6 +259,22 @@ def test_a_row_stays_that_another_value_makes_too(
     assert refresh.strategy is Strategy.RULES
 
 
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_row_that_two_branches_make_is_there_twice(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """Each branch binds the key, by another constant: as a union of branches the view would lose a copy."""
+    monkeypatch.setattr(
+        "viewkeeper.maintenance.build_plan.reading", lambda plan: plan.strategy is not Strategy.RULES
+    )
+    schema = "CREATE TABLE t (id INT NOT NULL, a INT, PRIMARY KEY (id) RELY); CREATE TABLE u (a INT)"
+    text = "SELECT a FROM t WHERE id = 1 OR (id = 2 AND EXISTS (SELECT 1 FROM u WHERE u.a = t.a))"
+    both, one = [(1, 5), (2, 5)], [(left, 5)]
+    stream = [{"t": one, "u": [(5,)]}, {"t": both, "u": [(5,)]}, {"t": one, "u": [(5,)]}]
+    outcome = check_case(database, case_of(schema, text, stream))
+    assert outcome.strategies == {Strategy.DIFFERENTIAL}
+
+
 def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDBPyConnection) -> None:
     plan = plan_refresh(view(database, CHAIN, TRUSTED_AIRLINE), {"res": REMOVED})
     assert plan.reason == (

@@ -206,7 +206,7 @@ VIEWS = {
     "too_many_branches": Analysed(
         "SELECT res_id FROM res WHERE "
         + " AND ".join(f"(seat = '{at}' OR EXISTS (SELECT 1 FROM ff WHERE ff.miles = res.res_id + {at}))" for at in range(4)),
-        "more than 8 branches",
+        "more than 4 branches",
     ),
     # -- set operations
     "union": Analysed("SELECT ffn FROM psgr UNION SELECT ffn FROM ff", "8.1: union"),

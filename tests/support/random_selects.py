@@ -139,11 +139,11 @@ class _Writer:
     def asked(self, around: dict[str, str], depth: int, prefix: str) -> str:
         """A subquery that a row must pass, mostly; else one under OR, or under NOT."""
         kind = self.generator.random()
-        if kind > 0.3:
+        if kind > 0.2:
             return self.subquery(around, depth, prefix, ("ANY", "ALL"))
         first = self.subquery(around, depth, f"{prefix}x")
-        other = self.subquery(around, depth, f"{prefix}y") if kind < 0.08 else self.comparison(around, around)
-        return f"NOT ({other} AND {first})" if kind > 0.25 else f"({other} OR {first})"
+        other = self.subquery(around, depth, f"{prefix}y") if kind < 0.05 else self.comparison(around, around)
+        return f"NOT ({other} AND {first})" if kind > 0.16 else f"({other} OR {first})"
 
     def subquery(self, around: dict[str, str], depth: int, prefix: str, more: tuple[str, ...] = ()) -> str:
         own = self.aliases(prefix, self.generator.choice((1, 1, 1, 2)))

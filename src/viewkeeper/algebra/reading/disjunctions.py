@@ -31,7 +31,8 @@ from viewkeeper.algebra.reading.correlation import is_plain
 from viewkeeper.algebra.reading.scope import Outside
 from viewkeeper.sql.rendering import all_of
 
-MOST_BRANCHES = 8
+MOST_BRANCHES = 4
+"""Every branch has rules of its own, which ask all others: their text grows with the square of this number."""
 
 _Branch: TypeAlias = tuple[exp.Expr, ...]
 """Conditions that must all hold."""
