@@ -23,7 +23,7 @@ from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.statements import Operation
 from viewkeeper.testing import Case, case_of, check_case
 from viewkeeper.testing.agreement import definition
-from viewkeeper.testing.tables import Schema
+from viewkeeper.testing.tables import Schema, read_schema
 
 CHAIN = (
     "SELECT r.res_id, f.date, p.name FROM res r, psgr p, flight f "
@@ -190,8 +190,19 @@ def test_new_values_of_another_key_are_checked_too(database: duckdb.DuckDBPyConn
         ("SELECT flight_id, count(*) AS n FROM res GROUP BY flight_id", "it groups"),
         ("SELECT res_id, rand() AS r FROM res", "rand gives another value each time"),
         (
-            "SELECT psgr_id FROM psgr EXCEPT SELECT psgr_id FROM res",
-            "a set operation compares its sides in a type that both have in common, which rules do not know",
+            "SELECT psgr_id FROM psgr UNION SELECT psgr_id FROM res",
+            "the view stores how often each of its rows is made, and rules do not tell",
+        ),
+        ("SELECT psgr_id FROM psgr EXCEPT SELECT psgr_id FROM res", None),
+        ("SELECT psgr_id FROM psgr EXCEPT SELECT psgr_id + 0.5 FROM res", None),
+        ("(SELECT psgr_id AS n FROM psgr UNION SELECT ffn FROM ff) EXCEPT SELECT psgr_id / 2 FROM res", None),
+        (
+            "(SELECT psgr_id AS n FROM psgr INTERSECT SELECT ffn FROM ff) EXCEPT SELECT psgr_id / 2 FROM res",
+            "set operations in set operations may compare n in types of their own",
+        ),
+        (
+            "(SELECT psgr_id AS n FROM psgr UNION SELECT psgr_id / 2 FROM res) EXCEPT SELECT ffn FROM ff",
+            "set operations in set operations may compare n in types of their own",
         ),
         ("SELECT res_id FROM res", None),
     ],
@@ -199,6 +210,69 @@ def test_new_values_of_another_key_are_checked_too(database: duckdb.DuckDBPyConn
 def test_why_rules_do_not_run(database: duckdb.DuckDBPyConnection, text: str, why: str | None) -> None:
     found = view(database, text)
     assert why_not_run(found, found.declared) == why
+
+
+NUMBERS = """
+CREATE TABLE whole (big BIGINT NOT NULL, small INT, PRIMARY KEY (big) RELY);
+CREATE TABLE real (id INT NOT NULL, rate DOUBLE, money DECIMAL(9,2), PRIMARY KEY (id) RELY)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_safe"),
+    [
+        ("SELECT big FROM whole INTERSECT SELECT money FROM real", True),
+        ("SELECT big FROM whole EXCEPT SELECT rate FROM real", False),
+        ("SELECT big, small FROM whole EXCEPT SELECT id, rate FROM real", True),
+    ],
+)
+def test_a_conversion_that_can_make_one_value_of_two_binds_nothing(
+    database: duckdb.DuckDBPyConnection, text: str, is_safe: bool
+) -> None:
+    found = rules_for(view(database, text, read_schema(NUMBERS)), read_schema(NUMBERS).declarations)
+    assert found is not None and found.analysis.references[0].safe is is_safe
+
+
+def test_sides_of_different_types_are_compared_in_that_of_the_view(
+    database: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
+) -> None:
+    found = view(
+        database, "SELECT big, small FROM whole EXCEPT SELECT rate, id FROM real", read_schema(NUMBERS)
+    )
+    plan = plan_by_rules(found, {"whole": ADDED, "real": REMOVED}, frozenset(), "")
+    assert plan is not None and not check_plan(plan)
+    check_golden(request, "\n".join(explain_plan(plan, "when whole grows and rows go from real")), ".txt")
+
+
+@pytest.mark.parametrize("left", [2**53, 2**53 + 1])
+def test_a_row_stays_that_another_value_makes_too(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """Two integers are one number in the view, whose type has no room for both."""
+    monkeypatch.setattr(
+        "viewkeeper.maintenance.build_plan.reading", lambda plan: plan.strategy is not Strategy.RULES
+    )
+    before = {"whole": [(2**53, 1), (2**53 + 1, 1), (7, 1)], "real": []}
+    stream = [before, {"whole": [(left, 1)], "real": [(1, 7.0, None)]}]
+    case = case_of(NUMBERS, "SELECT big FROM whole EXCEPT SELECT rate FROM real", stream)
+    (refresh,) = check_case(database, case).refreshes
+    assert refresh.strategy is Strategy.RULES
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_row_that_two_branches_make_is_there_twice(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """Each branch binds the key, by another constant: as a union of branches the view would lose a copy."""
+    monkeypatch.setattr(
+        "viewkeeper.maintenance.build_plan.reading", lambda plan: plan.strategy is not Strategy.RULES
+    )
+    schema = "CREATE TABLE t (id INT NOT NULL, a INT, PRIMARY KEY (id) RELY); CREATE TABLE u (a INT)"
+    text = "SELECT a FROM t WHERE id = 1 OR (id = 2 AND EXISTS (SELECT 1 FROM u WHERE u.a = t.a))"
+    both, one = [(1, 5), (2, 5)], [(left, 5)]
+    stream = [{"t": one, "u": [(5,)]}, {"t": both, "u": [(5,)]}, {"t": one, "u": [(5,)]}]
+    outcome = check_case(database, case_of(schema, text, stream))
+    assert outcome.strategies == {Strategy.DIFFERENTIAL}
 
 
 def test_a_reason_says_what_is_saved_and_what_is_trusted(database: duckdb.DuckDBPyConnection) -> None:

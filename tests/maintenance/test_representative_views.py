@@ -275,7 +275,9 @@ VIEWS = {
         "union all, three operands",
     ),
     "union": View("SELECT customer FROM visit UNION SELECT id FROM customer", "union"),
-    "intersect": View("SELECT customer, day FROM visit INTERSECT SELECT customer, day FROM orders", "intersect"),
+    "intersect": View(
+        "SELECT customer, day FROM visit INTERSECT SELECT customer, day FROM orders", "intersect, rules without a key", Strategy.RULES
+    ),
     "intersect_all": View("SELECT day FROM visit INTERSECT ALL SELECT day FROM orders", "intersect all"),
     "except": View("SELECT id FROM customer EXCEPT SELECT customer FROM visit", "except, a row with NULLs"),
     "except_all": View("SELECT day FROM visit EXCEPT ALL SELECT day FROM orders", "except all"),

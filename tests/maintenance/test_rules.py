@@ -162,6 +162,52 @@ VIEWS = {
         "NOT EXISTS (SELECT 1 FROM flight f WHERE f.flight_id = r.flight_id AND NOT EXISTS (SELECT 1 FROM ff WHERE ff.miles = f.flight_no)))",
         "nested subqueries at any depth",
     ),
+    # -- subqueries under OR and NOT
+    "or_exists": Analysed(
+        "SELECT r.res_id, r.seat FROM res r WHERE r.flight_id = 7 AND "
+        "(r.seat = '1A' OR EXISTS (SELECT 1 FROM psgr p WHERE p.psgr_id = r.psgr_id AND p.meal = 'vegan'))",
+        "a comparison or EXISTS: two branches",
+    ),
+    "or_in_and_not_exists": Analysed(
+        "SELECT p.psgr_id FROM psgr p WHERE p.ffn IN (SELECT ffn FROM ff WHERE miles > 3) OR "
+        "NOT EXISTS (SELECT 1 FROM res r WHERE r.psgr_id = p.psgr_id)",
+        "IN or NOT EXISTS: one helps, one hinders",
+    ),
+    "or_not_in_with_nulls": Analysed(
+        "SELECT id FROM member WHERE club = 1 OR card NOT IN (SELECT miles FROM ff)",
+        "NOT IN keeps its NULLs under OR",
+    ),
+    "or_in_exists": Analysed(
+        "SELECT p.psgr_id FROM psgr p WHERE EXISTS (SELECT 1 FROM res r WHERE r.psgr_id = p.psgr_id AND "
+        "(r.flight_id = 7 OR EXISTS (SELECT 1 FROM flight f WHERE f.flight_id = r.flight_id)))",
+        "EXISTS of a disjunction is a disjunction of EXISTS",
+    ),
+    "or_in_not_exists": Analysed(
+        "SELECT p.psgr_id FROM psgr p WHERE NOT EXISTS (SELECT 1 FROM res r WHERE r.psgr_id = p.psgr_id AND "
+        "(r.flight_id = 7 OR EXISTS (SELECT 1 FROM flight f WHERE f.flight_id = r.flight_id)))",
+        "NOT EXISTS of a disjunction: both have no row",
+    ),
+    "not_of_a_conjunction": Analysed(
+        "SELECT r.res_id FROM res r WHERE NOT (r.seat = '1A' AND r.flight_id IN (SELECT flight_id FROM flight))",
+        "De Morgan: NOT IN",
+    ),
+    "or_in_a_side": Analysed(
+        "SELECT psgr_id FROM psgr p WHERE meal = 'x' OR EXISTS (SELECT 1 FROM ff WHERE ff.ffn = p.ffn) EXCEPT SELECT psgr_id FROM res",
+        "a disjunction in a side of a set operation",
+    ),
+    "or_with_distinct": Analysed(
+        "SELECT DISTINCT seat FROM res WHERE flight_id = 7 OR EXISTS (SELECT 1 FROM psgr p WHERE p.psgr_id = res.psgr_id)",
+        "DISTINCT over a disjunction",
+    ),
+    "or_with_duplicates": Analysed(
+        "SELECT seat FROM res WHERE res_id = 1 OR (res_id = 2 AND EXISTS (SELECT 1 FROM flight f WHERE f.flight_id = res.flight_id))",
+        "branches that bind a key by different constants: duplicates",
+    ),
+    "too_many_branches": Analysed(
+        "SELECT res_id FROM res WHERE "
+        + " AND ".join(f"(seat = '{at}' OR EXISTS (SELECT 1 FROM ff WHERE ff.miles = res.res_id + {at}))" for at in range(4)),
+        "more than 4 branches",
+    ),
     # -- set operations
     "union": Analysed("SELECT ffn FROM psgr UNION SELECT ffn FROM ff", "8.1: union"),
     "union_of_three": Analysed(

@@ -24,17 +24,25 @@ from sqlglot import exp
 
 from tests.maintenance.test_rules import VIEWS
 from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, with_trust
-from tests.support.random_selects import TABLES, random_keyed_select, random_selects
-from tests.support.rule_runner import RuleRun, analysis_of, answers, rules_of, transition
+from tests.support.random_selects import (
+    TABLES,
+    TYPED_TABLES,
+    random_keyed_select,
+    random_selects,
+    random_set_operation,
+)
+from tests.support.rule_runner import RuleRun, answers, rules_of, transition
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.safety.verdicts import Place, ReferenceVerdict, ViewAnalysis
 from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.plan import MaintenancePlan, State, Strategy
-from viewkeeper.maintenance.rules import limited_sql, plan_rules
+from viewkeeper.maintenance.rules import derive, limited_sql, plan_rules
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect
 from viewkeeper.maintenance.rules.set_checks import adds_to_view
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import Operation
 from viewkeeper.testing import Case, Disagreement, case_for_view, check_case, random_case
 from viewkeeper.testing.agreement import definition
@@ -49,6 +57,7 @@ LONGEST_SEARCH = 60
 TEXTS = {**EXAMPLE_VIEWS, **{name: view.text for name, view in VIEWS.items()}}
 DECLARED = WITH_MORE_TABLES.declarations
 TRUSTED_TABLES = with_trust(TABLES)
+TRUSTED_TYPED_TABLES = with_trust(TYPED_TABLES)
 
 pytestmark = pytest.mark.timeout(0)
 
@@ -170,9 +179,16 @@ def test_plans_by_rules_give_the_bag_of_the_query(
                 "by rules" for one in outcome.refreshes if is_by_rules(one.facts) and not one.violation
             )
             done.update(rule for one in outcome.refreshes for rule in rules_in(one.facts))
+            if is_set_operation(case.text):
+                done.update("set operations by rules" for one in outcome.refreshes if is_by_rules(one.facts))
     print(f"\n{dict(done)}")
     assert done["by rules"] > 4 * KEYED_VIEWS
+    assert done["set operations by rules"] > 2 * KEYED_VIEWS
     assert min(done[word] for word in ("del", "old_upd", "new_upd", "ins")) > KEYED_VIEWS
+
+
+def is_set_operation(text: str) -> bool:
+    return isinstance(parse_sql(text), (exp.SetOperation, exp.Subquery))
 
 
 def rules_in(facts: tuple[str, ...]) -> Iterator[str]:
@@ -193,6 +209,12 @@ def cases_by_rules() -> Iterator[Case]:
         yield case_for_view(
             schema, random_keyed_select(random.Random(seed)), seed, breaks_constraints=number % 16 == 0
         )
+        yield set_operation_case(seed, number % 2 == 0)
+
+
+def set_operation_case(seed: int, is_typed: bool) -> Case:
+    schema = TRUSTED_TYPED_TABLES if is_typed else TRUSTED_TABLES
+    return case_for_view(schema, random_set_operation(random.Random(seed), is_typed), seed)
 
 
 def mutants() -> dict[str, tuple[Any, str, Any]]:
@@ -230,6 +252,9 @@ def mutants() -> dict[str, tuple[Any, str, Any]]:
             plan_rules, "_knows_the_view", lambda rule, action: known(rule, action) or rule.effect is Effect.INSERT,
         ),
         "limits along every comparison": (limited_sql, "across", along_every_comparison),
+        "the other sides are not asked": (derive._Derivation, "_checks", lambda *given, **more: []),
+        "the other sides of insertions are not asked": (derive._Derivation, "_comes_in", lambda *given, **more: []),
+        "the other sides of deletions are not asked": (derive._Derivation, "_stays_out", lambda *given, **more: []),
     }  # fmt: skip
 
 
@@ -255,6 +280,7 @@ def mutation_cases() -> Iterator[Case]:
         yield from (case_for_view(trusted, text, SEED + seed) for text in TEXTS.values())
     for number in range(300):
         yield case_for_view(TRUSTED_TABLES, random_keyed_select(random.Random(number)), number)
+        yield set_operation_case(number, number % 2 == 0)
 
 
 def test_plans_that_start_with_rules_give_the_bag_of_the_query(

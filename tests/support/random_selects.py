@@ -14,8 +14,14 @@ CREATE TABLE one (id INT PRIMARY KEY, a INT NOT NULL, b INT, UNIQUE (a));
 CREATE TABLE two (id INT PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, c INT, UNIQUE (a, b));
 CREATE TABLE three (x INT NOT NULL, y INT NOT NULL, a INT, PRIMARY KEY (x, y), UNIQUE (a))
 """)
+TYPED_TABLES = read_schema("""
+CREATE TABLE four (id INT PRIMARY KEY, big BIGINT NOT NULL, money DECIMAL(6,2), rate DOUBLE, UNIQUE (big));
+CREATE TABLE five (id BIGINT PRIMARY KEY, small SMALLINT, price DECIMAL(9,1) NOT NULL, a INT, UNIQUE (price))
+""")
+"""Columns of different types, which set operations compare."""
 KEYS = {table.id: [key.columns for key in table.declared.keys] for table in TABLES.tables}
 COLUMNS = {table.id: [column.name for column in table.columns] for table in TABLES.tables}
+TYPED_COLUMNS = {table.id: [column.name for column in table.columns] for table in TYPED_TABLES.tables}
 
 
 def random_selects(generator: random.Random) -> str:
@@ -31,6 +37,11 @@ def random_keyed_select(generator: random.Random) -> str:
     if generator.random() < 0.4:
         shown.append(writer.column(aliases))
     return f"SELECT {_items(shown)} {writer.from_where(aliases, {}, 2, 't')}"
+
+
+def random_set_operation(generator: random.Random, is_typed: bool) -> str:
+    """A view of INTERSECT and EXCEPT, mostly, over each other or not; over tables with columns of many types, or of one."""
+    return _Writer(generator, TYPED_COLUMNS if is_typed else COLUMNS).set_operation()
 
 
 def random_stack(generator: random.Random) -> dict[str, str]:
@@ -70,6 +81,25 @@ class _Writer:
             return f" {operator} ".join(parts)
         return self.select(self.generator.randint(1, 3), 2)
 
+    def set_operation(self) -> str:
+        choice, width = self.generator.choice, self.generator.randint(1, 2)
+        text = self.side(width)
+        for _ in range(choice((1, 1, 1, 2, 2, 3))):
+            operator = choice(("UNION", "INTERSECT", "INTERSECT", "EXCEPT", "EXCEPT"))
+            sides = [f"({text})", f"({self.side(width)})"]
+            self.generator.shuffle(sides)
+            text = f" {operator} ".join(sides)
+        return text
+
+    def side(self, width: int) -> str:
+        """One or two tables, few conditions and computed columns: rows of both sides are to meet."""
+        aliases = self.aliases("t", self.generator.choice((1, 1, 1, 2)))
+        shown = [
+            f"{self.column(aliases)}{' + 1' if self.generator.random() < 0.1 else ''}" for _ in range(width)
+        ]
+        where = self.from_where(aliases, {}, self.generator.choice((0, 0, 0, 1)), "t")
+        return f"SELECT {_items(shown)} {where}"
+
     def select(self, width: int, depth: int) -> str:
         aliases = self.aliases("t", self.generator.choice((1, 1, 2, 2, 3)))
         shown = [self.column(aliases) for _ in range(width)]
@@ -92,7 +122,7 @@ class _Writer:
         for _ in range(choice((1, 1, 2)) if around else 0):
             conditions.append(self.comparison(own, around, 0.85))
         for at in range(choice((0, 1, 1, 2)) if depth else 0):
-            conditions.append(self.subquery(own, depth - 1, f"{prefix}{at}s"))
+            conditions.append(self.asked(own, depth - 1, f"{prefix}{at}s"))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"FROM {', '.join(f'{table} {alias}' for alias, table in own.items())}{where}"
 
@@ -106,9 +136,18 @@ class _Writer:
         )
         return f"{self.column(own)} {operator} {other}"
 
-    def subquery(self, around: dict[str, str], depth: int, prefix: str) -> str:
+    def asked(self, around: dict[str, str], depth: int, prefix: str) -> str:
+        """A subquery that a row must pass, mostly; else one under OR, or under NOT."""
+        kind = self.generator.random()
+        if kind > 0.2:
+            return self.subquery(around, depth, prefix, ("ANY", "ALL"))
+        first = self.subquery(around, depth, f"{prefix}x")
+        other = self.subquery(around, depth, f"{prefix}y") if kind < 0.05 else self.comparison(around, around)
+        return f"NOT ({other} AND {first})" if kind > 0.16 else f"({other} OR {first})"
+
+    def subquery(self, around: dict[str, str], depth: int, prefix: str, more: tuple[str, ...] = ()) -> str:
         own = self.aliases(prefix, self.generator.choice((1, 1, 1, 2)))
-        kind = self.generator.choice(("EXISTS", "NOT EXISTS", "NOT EXISTS", "IN", "NOT IN", "ANY", "ALL"))
+        kind = self.generator.choice(("EXISTS", "NOT EXISTS", "NOT EXISTS", "IN", "NOT IN", *more))
         if "EXISTS" in kind:
             return f"{kind} (SELECT 1 {self.from_where(own, around, depth, prefix)})"
         inner = f"(SELECT {self.column(own)} {self.from_where(own, {}, depth, prefix)})"

@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 import duckdb
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations
-from viewkeeper.facts.safety.analyse import analyse_query
-from viewkeeper.facts.safety.verdicts import ViewAnalysis
 from viewkeeper.maintenance.plan import State
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule import Effect, Rule
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.rule_sql import checked_rows, net_copies, statements
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.rendering import render
 from viewkeeper.sql.statements import Operation
@@ -33,11 +31,6 @@ _PARTS = {
     Operation.DELETE: (State.DELETED, State.REMOVED),
     Operation.UPDATE: (State.OLD_UPDATED, State.NEW_UPDATED),
 }
-
-
-def analysis_of(view: ViewDefinition, declared: Declarations) -> ViewAnalysis:
-    assert isinstance(view.algebra, Project)
-    return analyse_query(view.algebra, declared)
 
 
 def rules_of(

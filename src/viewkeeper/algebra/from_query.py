@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Project, output_names
 from viewkeeper.algebra.open_aggregates import DECIDED
+from viewkeeper.algebra.reading.disjunctions import as_union, without_disjunctions
 from viewkeeper.algebra.reading.reader import Reader
 from viewkeeper.algebra.reading.scope import Outside
 from viewkeeper.algebra.ties import BY_POSITION, breaks_ties, is_windowed, why_not_ordered
@@ -26,26 +27,58 @@ class OutsideAlgebra:
     function: str | None = None
 
 
+@dataclass(frozen=True)
+class Branches:
+    """A query that has the same rows, not counting copies, and no subquery under OR or NOT, or the reason why there is none.
+    `core` is the query without its disjunctions, if it is one select."""
+
+    query: Project | OutsideAlgebra
+    core: Project | None
+
+
 def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAlgebra:
     """The tree of a query whose columns have these names."""
     if not query.rendered:
         return OutsideAlgebra("its query is not understood well enough")
-    try:
+
+    def read() -> Project:
         tree = parse_sql(query.rendered)
         _refuse_functions(tree, query)
         _refuse_pivoted_joins(query)
-        reader = Reader({found.relation.lower(): found for found in query.inputs})
-        found = reader.query(tree, None, names)
-        unordered = why_not_ordered(found) if breaks_ties(found) else None
-        if unordered is not None:
-            raise Outside(unordered)
-        if isinstance(found, Project):
-            return found
-        return reader.pass_through(found, output_names(found), "rows")
+        return _read(tree, query, names)
+
+    return _or_reason(read)
+
+
+def read_branches(query: BoundQuery, names: Sequence[str]) -> Branches:
+    """A query that can be read, once more, with its subqueries under OR and NOT as branches."""
+    tree = parse_sql(query.rendered)
+    without = without_disjunctions(tree)
+    core = None if without is None else _or_reason(lambda: _read(without, query, names))
+    return Branches(
+        _or_reason(lambda: _read(as_union(tree), query, names)),
+        None if isinstance(core, OutsideAlgebra) else core,
+    )
+
+
+def _or_reason(read: Callable[[], Project]) -> Project | OutsideAlgebra:
+    try:
+        return read()
     except Outside as outside:
         return OutsideAlgebra(str(outside), outside.function)
     except RecursionError:
         return OutsideAlgebra("its query is nested too deeply")
+
+
+def _read(tree: exp.Expr, query: BoundQuery, names: Sequence[str]) -> Project:
+    reader = Reader({found.relation.lower(): found for found in query.inputs})
+    found = reader.query(tree, None, names)
+    unordered = why_not_ordered(found) if breaks_ties(found) else None
+    if unordered is not None:
+        raise Outside(unordered)
+    if isinstance(found, Project):
+        return found
+    return reader.pass_through(found, output_names(found), "rows")
 
 
 def _refuse_pivoted_joins(query: BoundQuery) -> None:

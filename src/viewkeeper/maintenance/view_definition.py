@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from viewkeeper.algebra.from_query import OutsideAlgebra, read_algebra
+from viewkeeper.algebra.from_query import Branches, OutsideAlgebra, read_algebra, read_branches
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.algebra.open_aggregates import ties_broken
 from viewkeeper.algebra.simplification import simplified
@@ -39,8 +39,16 @@ class ViewDefinition:
 
     @cached_property
     def algebra(self) -> Project | OutsideAlgebra:
-        found = self.algebra_as_written
-        return found if isinstance(found, OutsideAlgebra) or not self.is_simplified else simplified(found)
+        return self._simplified(self.algebra_as_written)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """The query for analysis, if it has subqueries under OR or NOT."""
+        found = read_branches(self.query, [column.name for column in self.columns])
+        return Branches(self._simplified(found.query), None if found.core is None else simplified(found.core))
+
+    def _simplified(self, query: Project | OutsideAlgebra) -> Project | OutsideAlgebra:
+        return query if isinstance(query, OutsideAlgebra) or not self.is_simplified else simplified(query)
 
     def with_hidden(self, hidden: tuple[Column, ...]) -> ViewDefinition:
         return self._of_the_same_query(replace(self, hidden=hidden))

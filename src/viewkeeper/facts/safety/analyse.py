@@ -11,7 +11,7 @@ that blocked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from viewkeeper.algebra.nodes import Attribute, Query, Scan
 from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.facts.keys import attribute_of, key_of
 from viewkeeper.facts.safety.bound_columns import Bound, BoundColumns, types_of
+from viewkeeper.facts.safety.common_types import with_common_types
 from viewkeeper.facts.safety.selects import (
     Block,
     Combined,
@@ -38,16 +39,32 @@ from viewkeeper.facts.safety.verdicts import (
     ReferenceVerdict,
     ViewAnalysis,
 )
+from viewkeeper.sql.binding import Column
 
 
-def analyse_query(query: Query, declared: Declarations) -> ViewAnalysis:
-    """Everything that is known of a view's query."""
-    selection = read_selection(query)
+def analyse_query(query: Query, columns: Sequence[Column], declared: Declarations) -> ViewAnalysis:
+    """Everything that is known of a query that makes these columns of a view."""
+    selection = with_common_types(read_selection(query), columns)
     if isinstance(selection, Unread):
         key = key_of(query, declared)
         reason = "no key of its rows is known" if key is None else key.reason
         return ViewAnalysis(selection, DuplicateVerdict(key is None, reason))
     return analyse(selection, declared)
+
+
+def analyse_branches(
+    query: Query, core: Query | None, columns: Sequence[Column], declared: Declarations
+) -> ViewAnalysis:
+    """The same of a view that has the rows of a union of branches. How often it has them is as in its core, the query without
+    the disjunctions: a key that each branch binds by a constant of its own is not bound."""
+    found = analyse_query(query, columns, declared)
+    if core is None or not isinstance(found.selection, Combined):
+        return found
+    duplicates = analyse_query(core, columns, declared).duplicates
+    if duplicates.possible:
+        reason = "a row can occur twice, and the branches of its OR do not tell how often"
+        return ViewAnalysis(Unread(reason), duplicates)
+    return replace(found, duplicates=duplicates)
 
 
 def analyse(selection: Selection, declared: Declarations) -> ViewAnalysis:
@@ -113,7 +130,7 @@ class _SelectAnalysis:
         self._types = types_of(scan for block in blocks(select.block) for scan in block.tables)
         self.correlated: list[str] = []
         self.top = self._bound(select.block.tables, select.block.conditions, {})
-        self.top.show(select.items)
+        self.top.show(select.shows(at) for at in range(len(select.items)))
         self.top.close()
 
     def verdicts(self, before: int) -> list[ReferenceVerdict]:

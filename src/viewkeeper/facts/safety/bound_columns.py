@@ -10,13 +10,13 @@ subquery the columns of the query around that are bound take the place of those 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from viewkeeper.algebra.expressions import without_parentheses
-from viewkeeper.algebra.nodes import Attribute, Item, Scan, sql_of
+from viewkeeper.algebra.nodes import Attribute, Scan, sql_of
 from viewkeeper.algebra.nullability import rejects_null
 from viewkeeper.facts.declared import Declarations, Declared, Reliance, UniqueKey
 from viewkeeper.facts.keys import attribute_of, is_exact
@@ -139,12 +139,11 @@ class BoundColumns:
 
     # -- how they are found
 
-    def show(self, items: Sequence[Item]) -> None:
+    def show(self, values: Iterable[exp.Expr | None]) -> None:
         """Bind the columns that a query shows."""
-        for item in items:
-            inner = without_parentheses(item.expression)
-            if isinstance(inner, exp.Column) and attribute_of(inner) in self._columns:
-                attribute = attribute_of(inner)
+        for value in values:
+            if isinstance(value, exp.Column) and attribute_of(value) in self._columns:
+                attribute = attribute_of(value)
                 self.found.setdefault(attribute, Bound(f"{self.shown(attribute)} is shown by the view"))
 
     def close(self) -> None:

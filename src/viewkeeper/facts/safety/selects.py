@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from viewkeeper.algebra.expressions import without_parentheses
 from viewkeeper.algebra.nodes import (
     Attribute,
     Constant,
@@ -58,9 +59,16 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Select:
+    """`converted` are the places of items whose values a set operation converts to another type."""
+
     items: tuple[Item, ...]
     block: Block
     is_distinct: bool = False
+    converted: frozenset[int] = frozenset()
+
+    def shows(self, at: int) -> exp.Expr | None:
+        """What the view shows at a place, if it shows it as it is."""
+        return None if at in self.converted else without_parentheses(self.items[at].expression)
 
 
 @dataclass(frozen=True)

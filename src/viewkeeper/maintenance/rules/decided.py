@@ -112,10 +112,10 @@ class _Shown:
     def __init__(self, select: Select, names: Sequence[str]) -> None:
         self.types = types_of(scan for block in blocks(select.block) for scan in block.tables)
         self._names: dict[Attribute, list[str]] = {}
-        for name, item in zip(names, select.items, strict=True):
-            inner = without_parentheses(item.expression)
-            if isinstance(inner, exp.Column):
-                self._names.setdefault(attribute_of(inner), []).append(name)
+        for at, name in enumerate(names):
+            shown = select.shows(at)
+            if isinstance(shown, exp.Column):
+                self._names.setdefault(attribute_of(shown), []).append(name)
 
     def is_exact(self, wanted: exp.Column) -> bool:
         return is_exact(self.types[attribute_of(wanted)])

@@ -15,7 +15,6 @@ from sqlglot import exp
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Group, Project
 from viewkeeper.facts.declared import Reliance, UniqueKey
-from viewkeeper.facts.safety.analyse import analyse_query
 from viewkeeper.facts.safety.selects import Select
 from viewkeeper.facts.safety.verdicts import Place, Reference, ReferenceVerdict
 from viewkeeper.generated_names import SIGN, state_relation
@@ -26,6 +25,7 @@ from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.plan import Limit, Read, State, Step, WriteChangeSet
 from viewkeeper.maintenance.rules.decided import DecidedByView, decided_by_view
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import alias, aliased, all_of, column, literal, relation_named, select_from
@@ -71,7 +71,7 @@ def leaving_by_view(view: ViewDefinition, kinds: Kinds) -> list[Leaving]:
     """The changes of these kinds that the view alone decides; a table counts only if all references to it agree."""
     query = view.algebra
     assert isinstance(query, Project)
-    analysis = analyse_query(query, view.declared)
+    analysis = analysis_of(view, view.declared)
     selection = analysis.selection
     if not isinstance(selection, Select) or not _is_kept_by_rows(view, query):
         return []

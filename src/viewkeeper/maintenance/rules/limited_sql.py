@@ -70,12 +70,25 @@ class LimitedSql:
             else:
                 here = source.alias_or_name
                 inside = {name: values for (of, name), values in limits.items() if of == here}
-                assert isinstance(source.this, exp.Select)
-                self._write_select(source.this, {}, inside)
+                self._write_query(source.this, inside)
         for join in select.args.get("joins") or ():
             join.set("kind", "CROSS")
         for subquery, _ in _subqueries(select):
             self._write_select(subquery, limits, {})
+
+    def _write_query(self, query: exp.Expr, mine: Mapping[str, Values]) -> None:
+        """A query in FROM. Both sides of a set operation have columns of the same names, and a row that one side lacks for
+        its values may be lacking on the other."""
+        match query:
+            case exp.Select():
+                self._write_select(query, {}, mine)
+            case exp.SetOperation():
+                self._write_query(query.this, mine)
+                self._write_query(query.expression, mine)
+            case exp.Subquery():
+                self._write_query(query.this, mine)
+            case _:
+                raise AssertionError(f"rules write no {query.key}")
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:

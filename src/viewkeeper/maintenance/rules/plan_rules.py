@@ -19,8 +19,7 @@ from sqlglot import exp
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations, Reliance
-from viewkeeper.facts.safety.analyse import analyse_query
-from viewkeeper.facts.safety.selects import Select
+from viewkeeper.facts.safety.common_types import why_not_compared
 from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
 from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, union
@@ -43,6 +42,7 @@ from viewkeeper.maintenance.rules.limited_sql import LimitedSql
 from viewkeeper.maintenance.rules.rule import Action, Certainty, Effect, Rule, TransitionTable, Trigger
 from viewkeeper.maintenance.rules.rule_set import RuleSet
 from viewkeeper.maintenance.rules.rule_sql import checked_rows, deleted_rows
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import alias, literal
@@ -83,25 +83,21 @@ def why_not_run(view: ViewDefinition, declared: Declarations) -> str | None:
     """Why a refresh does not run the rules of a view, as a clause; None if it does."""
     if isinstance(view.algebra, OutsideAlgebra):
         return view.algebra.reason
-    analysis = analyse_query(view.algebra, declared)
+    analysis = analysis_of(view, declared)
     if analysis.unread is not None:
         return analysis.unread
     if analysis.duplicates.possible:
         return "copies of its rows are counted"
-    if not isinstance(analysis.selection, Select):
-        return (
-            "a set operation compares its sides in a type that both have in common, which rules do not know"
-        )
     if view.hidden:
         return "the view stores how often each of its rows is made, and rules do not tell"
-    return None
+    return why_not_compared(analysis.selection, view.columns)
 
 
 def _rules_of(view: ViewDefinition) -> RuleSet:
     query = view.algebra
     assert isinstance(query, Project)
     names = tuple(each.name for each in view.columns)
-    analysis = analyse_query(query, view.declared)
+    analysis = analysis_of(view, view.declared)
     return derive_rules(view.name, view.stem, names, analysis, view.declared)
 
 

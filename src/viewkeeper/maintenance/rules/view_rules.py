@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.declared import Declarations
 from viewkeeper.facts.safety.advice import Advice, advice
-from viewkeeper.facts.safety.analyse import analyse_query
 from viewkeeper.facts.safety.selects import Unread
 from viewkeeper.facts.safety.verdicts import ViewAnalysis
 from viewkeeper.maintenance.rules.derive import derive_rules
 from viewkeeper.maintenance.rules.rule_set import RuleSet
+from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
 
 
@@ -33,7 +33,7 @@ def rules_for(view: ViewDefinition, declared: Declarations) -> ViewRules | None:
     query = view.algebra
     if isinstance(query, OutsideAlgebra):
         return None
-    analysis = analyse_query(query, declared)
+    analysis = analysis_of(view, declared)
     names = tuple(column.name for column in view.columns)
     rules = derive_rules(view.name, view.stem, names, analysis, declared, view.rematerialized)
     return ViewRules(analysis, rules, advice(analysis, declared))
