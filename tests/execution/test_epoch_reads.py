@@ -147,7 +147,7 @@ def test_what_one_view_found_serves_the_next(store: Store) -> None:
 def test_other_questions_are_searched_for(
     store: Store, asked: Lookup, expected: list[tuple[Any, ...]]
 ) -> None:
-    store.found(lookup([5], K, X), FIRST)
+    store.found(lookup([5], K, G, X), FIRST)
     store.reads.begin(V2)
     assert store.found(asked, FIRST if asked.object_id == "t" else 0) == expected
     assert len(store.searches) == 2
@@ -162,6 +162,35 @@ def test_a_version_shows_its_own_rows_and_only_its_new_files_are_searched(store:
     assert store.found(asked, FIRST) == [(5, 5), (150, 150)]
     assert store.searches == [("k x", 2), ("k x", 1), ("k x", 1)]
     assert len(store.reads._found) == 1, "it is put together, and kept once"
+
+
+def test_files_that_two_searches_had_in_common_count_once(store: Store) -> None:
+    values = [5, 150, 250]
+    store.found(lookup(values, K, X), FIRST)
+    store.found(lookup(values, K, WORD), GROWN)
+    store.reads.begin(V2)
+    assert store.found(lookup(values, K), FIRST) == [(5,), (150,)]
+    assert store.searches == [("k x", 2), ("k word", 3)]
+
+
+def test_local_relations_are_made_once_for_each_version(store: Store) -> None:
+    made: list[list[Any]] = []
+
+    def create(rows: pa.Table, schema: str) -> pa.Table:
+        assert schema == "`k` INT, `x` BIGINT"
+        made.append(rows.column("x").to_pylist())
+        return rows
+
+    session = SimpleNamespace(createDataFrame=create)
+    asked = lookup([5], K, X)
+    store.reads.search(session, asked, asked, [FIRST, UPDATED])
+    for view, narrower in ((V1, asked), (V2, lookup([5], K))):
+        store.reads.begin(view)
+        for version in (FIRST, UPDATED):
+            found = store.reads.known(narrower, version)
+            assert found is not None
+            assert store.reads.frame(session, found, version).column("k").to_pylist() == [5]
+    assert made == [[5], [-5]]
 
 
 def test_one_search_covers_several_versions(store: Store) -> None:
@@ -218,8 +247,11 @@ def test_views_with_other_settings_read_for_themselves(store: Store) -> None:
 def test_what_no_later_view_reads_is_forgotten_and_so_is_the_oldest_of_too_much(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    store.reads.begin(view("unchanged", ["w"]))
+    store.reads.begin(V1)
     for each in ("t", "u"):
         store.found(lookup([5], K, of=each), 0)
+    store.reads.begin(view("unchanged", ["w"]))
     store.found(lookup([5], WORD, K, of="u"), 0)
     store.reads.begin(V2)
     assert [each.lookup.object_id for each in store.reads._found] == ["t", "u"], "words serve who wants keys"

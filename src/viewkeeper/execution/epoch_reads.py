@@ -108,15 +108,20 @@ class EpochReads:
     catalogue: Catalogue
     views: Sequence[ViewRecord] = ()
     _view: ViewRecord | None = None
-    _later: Sequence[ViewRecord] = ()
+    _later: Sequence[ViewRecord] = field(init=False)
     _found: list[Found] = field(default_factory=list)
     _files: dict[tuple[str, int], DataFiles | None] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._later = self.views
+
     def begin(self, view: ViewRecord) -> None:
         """A view's turn. What neither it nor a later one can use is forgotten."""
-        at = next((at for at, each in enumerate(self.views) if each.id == view.id), None)
-        self._view, self._later = view, () if at is None else self.views[at + 1 :]
+        self._view = view
+        places = [at for at, each in enumerate(self.views) if each.id == view.id]
+        if places:
+            self._later = self.views[places[0] + 1 :]
         read = {each for reader in (view, *self._later) for each in reader.input_ids}
         self._files = {asked: files for asked, files in self._files.items() if asked[0] in read}
         kept = [each for each in self._found if each.lookup.object_id in read]
@@ -212,10 +217,10 @@ class EpochReads:
         missing = self._missing(asked, files)
         if not missing:
             return
-        candidates = (wider, replace(asked, columns=wider.columns))
-        lookups = [each for each in candidates if self._costs_no_more(each, asked, files)]
-        for lookup in (*lookups, asked):
+        for lookup in (wider, replace(asked, columns=wider.columns), asked):
             if not may_be_few(files, lookup.wanted, lookup.columns):
+                continue
+            if lookup != asked and not self._costs_no_more(lookup, missing, files):
                 continue
             if any(each.tells_too_many(lookup, missing) for each in self._mine()):
                 continue
@@ -239,14 +244,9 @@ class EpochReads:
             found.frames[version] = session.createDataFrame(rows, schema=schema_text(columns))
         return found.frames[version]
 
-    def _costs_no_more(self, wider: Lookup, asked: Lookup, files: Sequence[DataFiles]) -> bool:
-        """Whether the same files are to be searched, and Spark can do it if Arrow cannot."""
-        return (
-            wider != asked
-            and wider.wanted.is_listed
-            and may_be_few(files, wider.wanted, wider.columns)
-            and self._missing(wider, files).keys() == self._missing(asked, files).keys()
-        )
+    def _costs_no_more(self, wider: Lookup, missing: Mapping[str, str], files: Sequence[DataFiles]) -> bool:
+        """Whether these very files are to be searched, and Spark can do it if Arrow cannot."""
+        return wider.wanted.is_listed and self._missing(wider, files).keys() == missing.keys()
 
     def _missing(self, asked: Lookup, files: Sequence[DataFiles]) -> dict[str, str]:
         """The files to search, by name; in the others it is known what there is."""
