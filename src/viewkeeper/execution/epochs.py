@@ -22,6 +22,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
 )
 from viewkeeper.execution.constraints import checked
+from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.refresh_view import ViewRefresh
@@ -181,12 +182,16 @@ def _work(workspace: Workspace, claim: Claim, recomputed: frozenset[str]) -> lis
     versions = dict(claim.pins)
     outcomes: list[_Outcome] = []
     failed: dict[str, _Outcome] = {}
+    epoch_reads = EpochReads(
+        workspace, catalogue, [each for each in views if _is_behind(catalogue, claim, each)]
+    )
     with renewing(workspace, claim), closing(EpochChanges(workspace, catalogue)) as epoch_changes:
         for at, view in enumerate(views):
             workspace.listener(Event(Moment.VIEW_STARTED, claim.epoch, str(view.name), at + 1, len(views)))
+            epoch_reads.begin(view)
             outcome = _refresh_view(
-                workspace, catalogue, claim, view, versions, failed, epoch_changes, view.id in recomputed
-            )
+                workspace, catalogue, claim, view, versions, failed, epoch_changes, epoch_reads, view.id in recomputed
+            )  # fmt: skip
             outcomes.append(outcome)
             if outcome.publication is None:
                 failed[view.id] = outcome
@@ -197,6 +202,12 @@ def _work(workspace: Workspace, claim: Claim, recomputed: frozenset[str]) -> lis
     return outcomes
 
 
+def _is_behind(catalogue: Catalogue, claim: Claim, view: ViewRecord) -> bool:
+    """Whether a table below the view has had commits since."""
+    sources = catalogue.published[view.id].sources
+    return any(claim.pins.get(table_id) != version for table_id, version in sources.items())
+
+
 def _refresh_view(
     workspace: Workspace,
     catalogue: Catalogue,
@@ -205,6 +216,7 @@ def _refresh_view(
     versions: dict[str, int],
     failed: Mapping[str, _Outcome],
     epoch_changes: EpochChanges,
+    epoch_reads: EpochReads,
     full: bool,
 ) -> _Outcome:
     """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
@@ -239,7 +251,9 @@ def _refresh_view(
         version, verified = published.version, published.verified
         _prepare_target(workspace, catalogue, view, claim)
         if changed or full:
-            refresh = ViewRefresh(workspace, catalogue, claim, view, inputs, changed, epoch_changes, full)
+            refresh = ViewRefresh(
+                workspace, catalogue, claim, view, inputs, changed, epoch_changes, epoch_reads, full
+            )
             run, plan = refresh.run()
             verified = tuple((each.object_id, each.constraint) for each in checked(catalogue, plan.relies_on))
             version = _committed_version(workspace, view, claim)

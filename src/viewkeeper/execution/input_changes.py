@@ -44,6 +44,7 @@ class InputChanges:
     columns: tuple[Column, ...]
     parts: Mapping[State, Any]
     key: tuple[str, ...] = ()
+    _frames: dict[tuple[Any, State], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def kinds(self) -> frozenset[State]:
@@ -57,16 +58,21 @@ class InputChanges:
         )
 
     def frame(self, session: Any, state: State) -> Any:
-        """A part as a frame of the session; REMOVED and ADDED take in all removals and additions."""
-        chosen = self._chosen(state)
+        """A part as a frame of the session, made once for all views; REMOVED and ADDED take in all removals and additions."""
+        asked = (session, state)
+        if asked not in self._frames:
+            self._frames[asked] = self._frame(session, self._chosen(state))
+        return self._frames[asked]
+
+    def _frame(self, session: Any, chosen: list[Any]) -> Any:
         if all(isinstance(part, pa.Table) for part in chosen):
             table = pa.concat_tables(chosen) if chosen else in_arrow_types(pa.table({}), self.columns)
             return session.createDataFrame(table, schema=schema_text(self.columns))
         return chosen[0] if len(chosen) == 1 else chosen[0].unionAll(chosen[1])
 
-    def values(self, state: State, name: str) -> list[Any] | None:
-        """The distinct values of a column in a part; None if they are not at hand."""
-        chosen = self._chosen(state)
+    def values(self, state: State | None, name: str) -> list[Any] | None:
+        """The distinct values of a column in a part, or in all of them; None if they are not at hand."""
+        chosen = list(self.parts.values()) if state is None else self._chosen(state)
         if not all(isinstance(part, pa.Table) for part in chosen):
             return None
         return list({value for part in chosen for value in part.column(name).unique().to_pylist()})

@@ -6,7 +6,6 @@ scanned once for all states that a plan reads of it, and the rows of the view ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,41 +15,17 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.execution.apply import OwnTable, stored_schema
-from viewkeeper.execution.input_changes import (
-    MOST_DRIVER_ROWS,
-    InputChanges,
-    can_limit,
-    limited_to,
-    schema_text,
-)
+from viewkeeper.execution.epoch_reads import EpochReads, Found, Lookup, words_in
+from viewkeeper.execution.input_changes import InputChanges, can_limit, schema_text
+from viewkeeper.execution.searching import Wanted, few_rows, holding, may_be_few
 from viewkeeper.execution.workspace import Workspace
-from viewkeeper.generated_names import FILE, POSITION
 from viewkeeper.maintenance.plan import Limit, MaintenancePlan, Read, State
-from viewkeeper.sources.arrow_types import arrow_schema, has_arrow_types, in_arrow_types
+from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types
 from viewkeeper.sources.data_files import DataFiles
-from viewkeeper.sources.row_groups import no_rows_with_places, rows_with
 from viewkeeper.sql.binding import Column
-from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import column, delta_table, render, select_all, select_from
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
-
-_WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The values that matter in a column, NULL among them if rows with NULL do."""
-
-    column: str
-    values: frozenset[Any]
-
-    @property
-    def condition(self) -> exp.Expr | None:
-        found = limited_to(column(self.column), list(self.values))
-        if found is None or None not in self.values:
-            return found
-        return exp.or_(found, exp.Is(this=column(self.column), expression=exp.Null()))
 
 
 @dataclass
@@ -64,11 +39,12 @@ class PlanReads:
     versions: Mapping[State, Mapping[str, int]]
     changes: Mapping[str, InputChanges]
     own_table: OwnTable | None
+    epoch_reads: EpochReads
     computed: dict[str, pa.Table] = field(default_factory=dict)
     in_view: list[pa.Table] = field(default_factory=list)
     """Rows that were found in the view, with all stored columns, their file and position."""
-    _found: dict[tuple[str, str], _Found] = field(default_factory=dict)
-    _known_files: dict[tuple[str, int], DataFiles | None] = field(default_factory=dict)
+    shared: list[str] = field(default_factory=list)
+    """Which rows had been found for another view, in words."""
 
     def frame(self, session: Any, read: Read) -> Any:
         if read.state.is_change:
@@ -90,12 +66,19 @@ class PlanReads:
         files = None if table is None else self.workspace.log.data_files(address, version, columns)
         wanted = _most_telling(self._limiting(read.limit, columns), files)
         if files is not None and wanted is not None:
-            found = _few_rows(session, {State.OLD: files}, stored_schema(columns), wanted)
+            found = self._found_in_view(session, files, wanted)
             if found is not None:
-                self.in_view.append(found[State.OLD])
-                return _local(session, found[State.OLD], columns)
+                self.in_view.append(found)
+                return _local(session, found, columns)
         select = select_from(delta_table(address, version), [column(each.name) for each in columns])
         return session.sql(render(_where(select, wanted)))
+
+    def _found_in_view(self, session: Any, files: DataFiles, wanted: Wanted) -> pa.Table | None:
+        columns = stored_schema((*self.view.columns, *self.view.hidden))
+        if not may_be_few([files], wanted, columns):
+            return None
+        found = few_rows(session, wanted, columns, holding([files], wanted).values())
+        return None if found is None else files.live(found)
 
     # -- tables and other views
 
@@ -107,14 +90,15 @@ class PlanReads:
         asked = None if read.only_if is None else self.computed.get(read.only_if)
         if asked is not None and not asked.num_rows:
             return _no_rows(session, record.columns)
-        files = self._files(read.object_id, read.state)
+        version = self.versions[read.state][read.object_id]
+        files = self.epoch_reads.files(read.object_id, version)
         wanted = _most_telling(self._limiting(read.limit, record.columns), files)
         if wanted is not None and not wanted.values:
             return _no_rows(session, record.columns)
         if wanted is not None and files is not None:
-            rows = self._found_rows(session, read, wanted)
-            if rows is not None:
-                return _local(session, rows, self._mentioned(record.columns))
+            found = self._found(session, read, wanted)
+            if found is not None:
+                return self.epoch_reads.frame(session, found, version)
         if files is not None:
             names = list(files.addresses) if wanted is None else files.holding(wanted.column, wanted.values)
             if not names:
@@ -124,7 +108,6 @@ class PlanReads:
                 frame = session.read.schema(schema_text(record.columns)).parquet(*addresses)
                 condition = None if wanted is None else wanted.condition
                 return frame if condition is None else frame.where(condition.sql(dialect="spark"))
-        version = self.versions[read.state][read.object_id]
         return session.sql(render(_where(select_all(self.workspace.relation(record, version)), wanted)))
 
     def _rows_between(self, session: Any, read: Read) -> Any:
@@ -133,44 +116,52 @@ class PlanReads:
         rows = self._input_rows(session, replace(read, state=State.NEW))
         return rows.join(changes.frame(session, State.ADDED), list(changes.key), "left_anti")
 
-    def _found_rows(self, session: Any, read: Read, wanted: Wanted) -> pa.Table | None:
-        """The rows with one of the values, if they are few. What other reads of the table will ask for, as far as that
-        is known, is found with them."""
-        asked = (read.object_id, wanted.column)
-        known = self._found.get(asked)
-        if known is None or not wanted.values <= known.values:
-            known = self._found[asked] = self._find(session, read.object_id, wanted)
-        return None if known.rows is None else known.rows[read.state]
+    def _found(self, session: Any, read: Read, wanted: Wanted) -> Found | None:
+        """The rows with one of the values, if they are few. What other reads of the table will ask for, in this plan and in
+        those of later views, is found with them, as far as it is known."""
+        version = self.versions[read.state][read.object_id]
+        record = self.catalogue.object(read.object_id)
+        asked = Lookup(read.object_id, wanted, self._mentioned(record.columns))
+        found = self.epoch_reads.known(asked, version)
+        if found is None:
+            mine = [
+                each
+                for step in self.plan.steps
+                for each in step.reads
+                if each.object_id == read.object_id and not each.state.is_change
+            ]
+            versions = {
+                self.versions[State.NEW if each.state is State.BETWEEN else each.state][read.object_id]
+                for each in mine
+            }
+            for_plan = replace(asked, wanted=self._wanted_by(mine, wanted, record.columns))
+            self.epoch_reads.search(session, for_plan, self._wider(for_plan, mine), versions)
+            found = self.epoch_reads.known(asked, version)
+        if found is not None and found.found_for.id != self.view.id:
+            self.shared.append(f"rows of {record.name} as found for {found.found_for.name}")
+        return found
 
-    def _find(self, session: Any, object_id: str, wanted: Wanted) -> _Found:
-        record = self.catalogue.object(object_id)
-        reads = [read for step in self.plan.steps for read in step.reads]
-        mine = [read for read in reads if read.object_id == object_id and not read.state.is_change]
-        values = frozenset(
-            value
-            for each in (
-                wanted,
-                *(one for read in mine for one in self._limiting(read.limit, record.columns)),
-            )
-            if each.column == wanted.column
-            for value in each.values
+    def _wanted_by(
+        self, reads: Sequence[Read], wanted: Wanted, columns: Sequence[Column], everything: bool = False
+    ) -> Wanted:
+        """These values, and those by which the reads are limited in the same column; or could be, if they took in all
+        parts of the change sets."""
+        limited = [one for read in reads for one in self._limiting(read.limit, columns, everything)]
+        values = (each.values for each in limited if each.column == wanted.column)
+        return Wanted(wanted.column, wanted.values.union(*values))
+
+    def _wider(self, lookup: Lookup, reads: Sequence[Read]) -> Lookup:
+        """What this plan and those of later views ask for."""
+        later = self.epoch_reads.asked_later(lookup.object_id, self.changes)
+        if later is None:
+            return lookup
+        columns = self.catalogue.object(lookup.object_id).columns
+        names = {each.name.lower() for each in lookup.columns} | later
+        return Lookup(
+            lookup.object_id,
+            self._wanted_by(reads, lookup.wanted, columns, everything=True),
+            tuple(each for each in columns if each.name.lower() in names),
         )
-        files: dict[State, DataFiles] = {}
-        for state in {State.NEW if read.state is State.BETWEEN else read.state for read in mine}:
-            found = self._files(object_id, state)
-            if found is None:
-                return _Found(values, None)
-            files[state] = found
-        columns = self._mentioned(record.columns)
-        return _Found(values, _few_rows(session, files, columns, Wanted(wanted.column, values)))
-
-    def _files(self, object_id: str, state: State) -> DataFiles | None:
-        asked = (object_id, self.versions[state][object_id])
-        if asked not in self._known_files:
-            record = self.catalogue.object(object_id)
-            address = self.workspace.data_address(record)
-            self._known_files[asked] = self.workspace.log.data_files(address, asked[1], record.columns)
-        return self._known_files[asked]
 
     def _mentioned(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns whose names stand in the SQL of some step, or by which rows are found or told apart."""
@@ -178,11 +169,7 @@ class PlanReads:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        words = [
-            quoted.replace("``", "`") or word
-            for step in self.plan.steps
-            for quoted, word in _WORD.findall(step.sql)
-        ]
+        words = [word for step in self.plan.steps for word in words_in(step.sql)]
         words += [name for found in self.changes.values() for name in found.key]
         for step in self.plan.steps:
             words += [name for read in step.reads if read.limit is not None for name in read.limit.columns]
@@ -190,22 +177,25 @@ class PlanReads:
 
     # -- limits
 
-    def _limiting(self, limit: Limit | None, columns: Sequence[Column]) -> list[Wanted]:
-        """The values that a limit lets through, for each of its columns where they are at hand."""
+    def _limiting(
+        self, limit: Limit | None, columns: Sequence[Column], everything: bool = False
+    ) -> list[Wanted]:
+        """The values that a limit lets through, for each of its columns where they are at hand; of a part of a change set
+        with `everything` those of all parts."""
         if limit is None:
             return []
         return [
             Wanted(name, values)
             for name, of_name in zip(limit.columns, limit.of_columns, strict=True)
-            if (values := self._values(limit, name, of_name, columns)) is not None
+            if (values := self._values(limit, name, of_name, columns, everything)) is not None
         ]
 
     def _values(
-        self, limit: Limit, name: str, of_name: str, columns: Sequence[Column]
+        self, limit: Limit, name: str, of_name: str, columns: Sequence[Column], everything: bool
     ) -> frozenset[Any] | None:
         part = self._parts.get(limit.relation)
         if part is not None:
-            found = self.changes[part.object_id].values(part.state, of_name)
+            found = self.changes[part.object_id].values(None if everything else part.state, of_name)
         else:
             table = self.computed.get(limit.relation)
             found = None if table is None else table.column(of_name).unique().to_pylist()
@@ -222,69 +212,11 @@ class PlanReads:
         }
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The rows with one of the values, by state; None if they are too many for the driver."""
-
-    values: frozenset[Any]
-    rows: Mapping[State, pa.Table] | None
-
-
 def _most_telling(candidates: Sequence[Wanted], files: DataFiles | None) -> Wanted | None:
     """The column whose values leave the fewest rows, as far as statistics tell."""
     if files is None:
         return candidates[0] if candidates else None
     return min(candidates, key=lambda each: files.estimated_rows(each.column, each.values), default=None)
-
-
-def _few_rows(
-    session: Any, files: Mapping[State, DataFiles], columns: Sequence[Column], wanted: Wanted
-) -> dict[State, pa.Table] | None:
-    """The rows with one of the values, with file and position, in some states of a table by one scan; None if they are too
-    many, or cannot come to the driver."""
-    if not has_arrow_types(columns) or not _may_be_few(files, wanted):
-        return None
-    addresses = {
-        each.addresses[name]: None
-        for each in files.values()
-        for name in each.holding(wanted.column, wanted.values)
-    }
-    if not addresses:
-        return {state: no_rows_with_places(columns) for state in files}
-    found = rows_with(wanted.values, wanted.column, columns, addresses, MOST_DRIVER_ROWS)
-    if found is None:
-        condition = wanted.condition
-        if condition is None or isinstance(condition, exp.Between):
-            return None
-        found = _scanned(session, columns, condition, list(addresses))
-    if found.num_rows > MOST_DRIVER_ROWS:
-        return None
-    return {state: each.live(found) for state, each in files.items()}
-
-
-def _may_be_few(files: Mapping[State, DataFiles], wanted: Wanted) -> bool:
-    """As far as statistics tell; they tell little of texts."""
-    is_text = any(isinstance(value, str) for value in wanted.values)
-    estimates = [each.estimated_rows(wanted.column, wanted.values) for each in files.values()]
-    return is_text or max(estimates) <= MOST_DRIVER_ROWS
-
-
-def _scanned(
-    session: Any, columns: Sequence[Column], condition: exp.Expr, addresses: Sequence[str]
-) -> pa.Table:
-    """The rows of some files for which a condition holds, with file and position, but few more than may come to the driver."""
-    return (
-        session.read.schema(schema_text(columns))
-        .parquet(*addresses)
-        .where(condition.sql(dialect="spark"))
-        .selectExpr(
-            *(quote(each.name) for each in columns),
-            f"_metadata.file_path AS {FILE}",
-            f"_metadata.row_index AS {POSITION}",
-        )
-        .limit(MOST_DRIVER_ROWS + 1)
-        .toArrow()
-    )
 
 
 def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.errors import ConstraintViolatedError, RefreshPolicyError
 from viewkeeper.execution.choice import choose
 from viewkeeper.execution.constraints import distrust, holds_now, reliable_declarations
+from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
@@ -32,6 +33,7 @@ class ViewRefresh:
     inputs: Mapping[str, int]
     changed: Sequence[str]
     epoch_changes: EpochChanges
+    epoch_reads: EpochReads
     full: bool
 
     def run(self) -> tuple[PlanRun, MaintenancePlan]:
@@ -105,6 +107,7 @@ class ViewRefresh:
             self._published.inputs,
             lambda: self.workspace.listener(stored),
             predicted=predicted,
+            epoch_reads=self.epoch_reads,
         )
         run.run(plan)
         return run

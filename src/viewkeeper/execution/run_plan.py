@@ -21,6 +21,7 @@ from viewkeeper.execution.apply import (
     own_table,
     stored_schema,
 )
+from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, InputChanges
 from viewkeeper.execution.plan_reads import PlanReads
 from viewkeeper.execution.progress import Event, Moment
@@ -86,6 +87,7 @@ class PlanRun:
     on_change_set_stored: Callable[[], None] = lambda: None
     query_text: Substitution | None = None
     predicted: float | None = None
+    epoch_reads: EpochReads | None = None
     inserted: int = 0
     deleted: int = 0
     change_set: pa.Table | None = None
@@ -111,19 +113,32 @@ class PlanRun:
                             frame.createOrReplaceTempView(quote(read.relation))
                             registered.append(read.relation)
                     self._run_step(session, step, registered)
-                title = f"{step.title} ({self.way.value})" if isinstance(step, ApplyChangeSet) else step.title
-                self.steps.append((title, round(time.monotonic() - started, 3)))
+                self.steps.append((self._told(step), round(time.monotonic() - started, 3)))
         finally:
             for frame in self.kept:
                 frame.unpersist()
             _drop_relations(session, registered)
+
+    def _told(self, step: Step) -> str:
+        """What the report calls a step: with the way it went, or which rows had been found for another view."""
+        notes = (
+            [self.way.value] if isinstance(step, ApplyChangeSet) else list(dict.fromkeys(self._reads.shared))
+        )
+        self._reads.shared.clear()
+        return f"{step.title} ({'; '.join(notes)})" if notes else step.title
 
     def _reads_of(self, plan: MaintenancePlan) -> PlanReads:
         versions = {State.OLD: dict(self.consumed), State.NEW: self.new_versions}
         if self.old_version is not None:
             versions[State.OLD] = {**self.consumed, self.view.id: self.old_version}
         table = None if self.old_version is None or self._is_applied() else self._own_table()
-        return PlanReads(self.workspace, self.catalogue, self.view, plan, versions, self.changes, table)
+        reads = self.epoch_reads
+        if reads is None:
+            reads = EpochReads(self.workspace, self.catalogue)
+            reads.begin(self.view)
+        return PlanReads(
+            self.workspace, self.catalogue, self.view, plan, versions, self.changes, table, reads
+        )
 
     def _own_table(self) -> OwnTable | None:
         if not self._writes_itself or self.old_version is None:
