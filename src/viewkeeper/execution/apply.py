@@ -24,6 +24,7 @@ from viewkeeper.execution.input_changes import (
     can_limit,
     schema_text,
 )
+from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
@@ -268,7 +269,7 @@ def _joined_places(session: Any, table: OwnTable, going: pa.Table) -> list[Place
             rows.selectExpr(
                 "*", f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {POSITION}"
             ).createOrReplaceTempView(stored)
-            session.createDataFrame(going, schema_text(table.columns)).createOrReplaceTempView(wanted)
+            local_relation(session, going, schema_text(table.columns)).createOrReplaceTempView(wanted)
             found = session.sql(positions(stored, wanted, table.columns)).toArrow()
             return list(zip(*(each.to_pylist() for each in found.columns), strict=True))
         finally:

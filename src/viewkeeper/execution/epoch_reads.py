@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, schema_text
+from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.searching import Wanted, few_rows, holding, may_be_few
 from viewkeeper.execution.workspace import Workspace, bind_stored
 from viewkeeper.generated_names import FILE, POSITION
@@ -241,7 +242,7 @@ class EpochReads:
         if version not in found.frames:
             columns = found.lookup.columns
             rows = in_arrow_types(self.rows(found, version), columns)
-            found.frames[version] = session.createDataFrame(rows, schema=schema_text(columns))
+            found.frames[version] = local_relation(session, rows, schema_text(columns))
         return found.frames[version]
 
     def _costs_no_more(self, wider: Lookup, missing: Mapping[str, str], files: Sequence[DataFiles]) -> bool:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, DELETED, SIGN
 from viewkeeper.maintenance.net_changes import net_rows, part_of, signed_feed
@@ -67,7 +68,7 @@ class InputChanges:
     def _frame(self, session: Any, chosen: list[Any]) -> Any:
         if all(isinstance(part, pa.Table) for part in chosen):
             table = pa.concat_tables(chosen) if chosen else in_arrow_types(pa.table({}), self.columns)
-            return session.createDataFrame(table, schema=schema_text(self.columns))
+            return local_relation(session, table, schema_text(self.columns))
         return chosen[0] if len(chosen) == 1 else chosen[0].unionAll(chosen[1])
 
     def values(self, state: State | None, name: str) -> list[Any] | None:

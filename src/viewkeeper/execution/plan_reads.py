@@ -17,6 +17,7 @@ from sqlglot import exp
 from viewkeeper.execution.apply import OwnTable, stored_schema
 from viewkeeper.execution.epoch_reads import EpochReads, Found, Lookup, words_in
 from viewkeeper.execution.input_changes import InputChanges, can_limit, schema_text
+from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.searching import Wanted, few_rows, holding, may_be_few
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.maintenance.plan import Limit, MaintenancePlan, Read, State
@@ -225,8 +226,8 @@ def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:
 
 
 def _local(session: Any, rows: pa.Table, columns: Sequence[Column]) -> Any:
-    return session.createDataFrame(in_arrow_types(rows, columns), schema=schema_text(columns))
+    return local_relation(session, in_arrow_types(rows, columns), schema_text(columns))
 
 
 def _no_rows(session: Any, columns: Sequence[Column]) -> Any:
-    return session.createDataFrame(arrow_schema(columns).empty_table(), schema_text(columns))
+    return local_relation(session, arrow_schema(columns).empty_table(), schema_text(columns))

@@ -23,6 +23,7 @@ from viewkeeper.execution.apply import (
 )
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, InputChanges
+from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.plan_reads import PlanReads
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.workspace import Workspace
@@ -187,7 +188,7 @@ class PlanRun:
             if collected.num_rows <= MOST_DRIVER_ROWS:
                 self.is_empty = step.ends_if_empty and not collected.num_rows
                 self._reads.computed[step.relation] = collected
-                return session.createDataFrame(collected, schema=frame.schema)
+                return local_relation(session, collected, frame.schema)
         kept = frame.persist()
         self.kept.append(kept)
         self.is_empty = step.ends_if_empty and kept.isEmpty()
