@@ -176,10 +176,10 @@ def test_files_that_two_searches_had_in_common_count_once(store: Store) -> None:
 def test_local_relations_are_made_once_for_each_version(store: Store) -> None:
     made: list[list[Any]] = []
 
-    def create(rows: pa.Table, schema: str) -> pa.Table:
+    def create(rows: pa.Table, schema: str) -> Any:
         assert schema == "`k` INT, `x` BIGINT"
         made.append(rows.column("x").to_pylist())
-        return rows
+        return SimpleNamespace(coalesce=lambda partitions: rows)
 
     session = SimpleNamespace(createDataFrame=create)
     asked = lookup([5], K, X)
