@@ -161,7 +161,8 @@ def test_nothing_is_left_out_without_the_keys() -> None:
 
 def test_updates_of_a_parent_are_never_left_out() -> None:
     found = replace(view("cal_toy_sales"), declared=DECLARED)
-    updated = plan(found, item=frozenset({State.OLD_UPDATED, State.NEW_UPDATED}))
+    kinds = {"item": frozenset({State.OLD_UPDATED, State.NEW_UPDATED})}
+    updated = plan_differential(found, kinds, frozenset(), "item changed")
     assert not updated.facts
     assert "`item_old_updated` AS `item`" in updated.steps[0].sql
 

@@ -64,13 +64,14 @@ class Found:
     rows: pa.Table | None
     found_for: ViewRecord
     settings: Mapping[str, str]
+    live: dict[int, pa.Table] = field(default_factory=dict)
     frames: dict[int, Any] = field(default_factory=dict)
-    """Local relations of the rows that a version has."""
+    """The rows that a version has, as tables and as local relations."""
 
     @property
     def size(self) -> int:
         """In bytes, roughly."""
-        return 0 if self.rows is None else self.rows.nbytes * (1 + len(self.frames))
+        return 0 if self.rows is None else self.rows.nbytes * (1 + len(self.live) + len(self.frames))
 
     def serves(self, asked: Lookup) -> bool:
         mine = self.lookup
@@ -233,9 +234,11 @@ class EpochReads:
 
     def rows(self, found: Found, version: int) -> pa.Table:
         """Of rows that were found, those that a version has."""
-        files = self.files(found.lookup.object_id, version)
-        assert files is not None and found.rows is not None
-        return files.live(found.rows)
+        if version not in found.live:
+            files = self.files(found.lookup.object_id, version)
+            assert files is not None and found.rows is not None
+            found.live[version] = files.live(found.rows)
+        return found.live[version]
 
     def frame(self, session: Any, found: Found, version: int) -> Any:
         """The same as a local relation."""

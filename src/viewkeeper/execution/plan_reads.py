@@ -31,7 +31,7 @@ from viewkeeper.storage.records import ViewRecord
 
 @dataclass
 class PlanReads:
-    """The reads of one plan for one epoch. `computed` is what steps have brought to the driver."""
+    """The reads of one plan for one epoch."""
 
     workspace: Workspace
     catalogue: Catalogue
@@ -42,6 +42,7 @@ class PlanReads:
     own_table: OwnTable | None
     epoch_reads: EpochReads
     computed: dict[str, pa.Table] = field(default_factory=dict)
+    """By relation: what steps have computed, and few rows that were found in tables."""
     in_view: list[pa.Table] = field(default_factory=list)
     """Rows that were found in the view, with all stored columns, their file and position."""
     shared: list[str] = field(default_factory=list)
@@ -84,32 +85,37 @@ class PlanReads:
     # -- tables and other views
 
     def _input_rows(self, session: Any, read: Read) -> Any:
-        """A table or view in one state, as far as a limit lets it through."""
+        """A table or view in one state, as far as a limit lets it through. Few rows are at hand for further limits."""
         if read.state is State.BETWEEN:
             return self._rows_between(session, read)
         record = self.catalogue.object(read.object_id)
         asked = None if read.only_if is None else self.computed.get(read.only_if)
         if asked is not None and not asked.num_rows:
-            return _no_rows(session, record.columns)
+            return self._no_rows(session, read, record.columns)
         version = self.versions[read.state][read.object_id]
         files = self.epoch_reads.files(read.object_id, version)
         wanted = _most_telling(self._limiting(read.limit, record.columns), files)
         if wanted is not None and not wanted.values:
-            return _no_rows(session, record.columns)
+            return self._no_rows(session, read, record.columns)
         if wanted is not None and files is not None:
             found = self._found(session, read, wanted)
             if found is not None:
+                self.computed[read.relation] = self.epoch_reads.rows(found, version)
                 return self.epoch_reads.frame(session, found, version)
         if files is not None:
             names = list(files.addresses) if wanted is None else files.holding(wanted.column, wanted.values)
             if not names:
-                return _no_rows(session, record.columns)
+                return self._no_rows(session, read, record.columns)
             if files.are_whole(names):
                 addresses = [files.addresses[name] for name in names]
                 frame = session.read.schema(schema_text(record.columns)).parquet(*addresses)
                 condition = None if wanted is None else wanted.condition
                 return frame if condition is None else frame.where(condition.sql(dialect="spark"))
         return session.sql(render(_where(select_all(self.workspace.relation(record, version)), wanted)))
+
+    def _no_rows(self, session: Any, read: Read, columns: Sequence[Column]) -> Any:
+        self.computed[read.relation] = arrow_schema(columns).empty_table()
+        return local_relation(session, self.computed[read.relation], schema_text(columns))
 
     def _rows_between(self, session: Any, read: Read) -> Any:
         """A table before the changes without the rows that were deleted or updated: the new rows without the new."""
@@ -227,7 +233,3 @@ def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:
 
 def _local(session: Any, rows: pa.Table, columns: Sequence[Column]) -> Any:
     return local_relation(session, in_arrow_types(rows, columns), schema_text(columns))
-
-
-def _no_rows(session: Any, columns: Sequence[Column]) -> Any:
-    return local_relation(session, arrow_schema(columns).empty_table(), schema_text(columns))

@@ -36,10 +36,9 @@ def _problems(plan: MaintenancePlan) -> Iterator[str]:
     for step in plan.steps:
         named = _tables(step)
         for read in step.reads:
+            yield from _pointers(read, reads, derived)
             if reads.setdefault(read.relation, read) != read or read.relation in derived:
                 yield f"{read.relation} stands for two things"
-        for read in step.reads:
-            yield from _pointers(read, reads, derived)
             used.update(_points_to(read))
         pointing = {read.limit.relation for read in step.reads if read.limit is not None}
         for read in step.reads:
@@ -76,7 +75,8 @@ def _pointers(read: Read, reads: dict[str, Read], derived: dict[str, Derive]) ->
     """What says which rows of a read matter must be at hand by then."""
     for name in _points_to(read):
         known, step = reads.get(name), derived.get(name)
-        if not (known is not None and known.state.is_change) and not (step is not None and step.is_shared):
+        is_few = known is not None and (known.state.is_change or known.limit is not None)
+        if not is_few and not (step is not None and step.is_shared):
             yield f"{name}, which limits {read.relation}, is not computed before it"
 
 

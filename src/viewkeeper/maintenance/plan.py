@@ -59,8 +59,8 @@ _SHOWN = {
 @dataclass(frozen=True)
 class Limit:
     """Only rows that have in each of `columns` a value that `relation` has in the column at the same place in
-    `of_columns`. The relation is a part of a change set, or what an earlier step derived and computed. `keeps_nulls`
-    lets rows through that have NULL where the relation has it too."""
+    `of_columns`. The relation is a part of a change set, what an earlier step derived and computed, or a table that is read
+    under a limit itself. `keeps_nulls` lets rows through that have NULL where the relation has it too."""
 
     columns: tuple[str, ...]
     relation: str

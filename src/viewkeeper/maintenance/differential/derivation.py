@@ -7,9 +7,10 @@ the new state at what is affected, and subtract. The rules stand in one file per
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import count
 
 from sqlglot import exp
 
@@ -36,7 +37,7 @@ from viewkeeper.facts.declared import Declarations
 from viewkeeper.generated_names import SIGN, state_relation
 from viewkeeper.maintenance.differential.dropped import Dropped
 from viewkeeper.maintenance.differential.kinds import Kinds
-from viewkeeper.maintenance.differential.limits import Limits, Values, limits_in
+from viewkeeper.maintenance.differential.limits import Limits, Reading, Values, limits_in
 from viewkeeper.maintenance.plan import Derive, Limit, Read, State
 from viewkeeper.sql.binding import Input
 from viewkeeper.sql.rendering import alias, aliased, render, union_all
@@ -129,7 +130,7 @@ class Derivation:
 
     def rows(self, relation: Relation, state: State, limits: Limits | None = None) -> Frame:
         """A relation in one state; rows that the limits make needless may be missing."""
-        spread = limits_in(relation, limits or {})
+        spread = limits_in(relation, limits or {}, self.reading(lambda _: state))
         return self.writer.frame(relation, lambda found: self._leaf(found, state, spread))
 
     def query_rows(
@@ -145,6 +146,15 @@ class Derivation:
             return None
         read = self.state_read(relation, state, limits, only_if)
         return frame_from(aliased(read.relation, relation.alias))
+
+    def reading(self, state_of: Callable[[Scan], State]) -> Reading:
+        """What scans are read as, each in its state."""
+
+        def relation(scan: Scan, limits: Limits) -> str | None:
+            read = self.state_read(scan, state_of(scan), limits)
+            return None if read.limit is None else read.relation
+
+        return relation
 
     def state_read(self, scan: Scan, state: State, limits: Limits, only_if: str | None = None) -> Read:
         mine = {name: values for (of, name), values in limits.items() if of == scan.alias}
@@ -165,10 +175,24 @@ class Derivation:
             if values is not None:
                 limit = Limit((each.name,), values.relation, (values.column,), values.or_null)
                 break
-        name = plain if limit is None else limit.name(plain)
-        if only_if is not None:
-            name = f"{name}_if_{only_if}"
-        return self.known(Read(name, table.object_id, table.name, state, limit, only_if))
+        read = Read(plain, table.object_id, table.name, state, limit, only_if)
+        return self.known(replace(read, relation=self._name(read)))
+
+    def _name(self, read: Read) -> str:
+        """The same table may be read under several limits. The path from a changed part may be long: its start says enough."""
+        name = read.relation
+        if read.limit is not None:
+            start = self._chain(read.limit.relation)[:1]
+            is_reached = bool(start) and start[0].relation != read.limit.relation
+            name = f"{name}_reached_from_{start[0].relation}" if is_reached else read.limit.name(name)
+        if read.only_if is not None:
+            name = f"{name}_if_{read.only_if}"
+        numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
+        return next(each for each in numbered if self._is_free_for(each, read))
+
+    def _is_free_for(self, name: str, read: Read) -> bool:
+        known = self._reads.get(name)
+        return known is None or known == replace(read, relation=name)
 
     def known(self, read: Read) -> Read:
         """Remember a read, for the steps that name its relation."""
@@ -177,9 +201,17 @@ class Derivation:
     def reads_of(self, query: exp.Expr) -> tuple[Read, ...]:
         """What a query reads of tables and views."""
         names = dict.fromkeys(table.name for table in query.find_all(exp.Table, bfs=False))
-        found = [self._reads[name] for name in names if name in self._reads]
-        needed = [self._reads[r.limit.relation] for r in found if r.limit and r.limit.relation in self._reads]
-        return tuple(dict.fromkeys([*needed, *found]))
+        chains = [self._chain(name) for name in names]
+        deepest = max(map(len, chains), default=0)
+        # What limits others comes first, for all of them: so the values that matter in one table are known together.
+        return tuple(dict.fromkeys(chain[at] for at in range(deepest) for chain in chains if at < len(chain)))
+
+    def _chain(self, name: str) -> list[Read]:
+        """A read, after those whose rows tell which of its own matter."""
+        read = self._reads.get(name)
+        if read is None:
+            return []
+        return [*([] if read.limit is None else self._chain(read.limit.relation)), read]
 
     def derive(self, title: str, name: str, query: exp.Query, shared: bool = True, ends: bool = False) -> str:
         """A step that makes a relation; its name comes from `name`."""

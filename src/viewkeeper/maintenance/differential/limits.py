@@ -2,12 +2,13 @@
 
 A limit says: whoever reads this relation needs no rows but those that have one of some values in a column. It goes
 down through the tree as far as that stays true, and across equalities; what it reaches are scans, of which then only
-some files are read. Leaving limits out changes no answer.
+some files are read. A scan that is read under a limit has few rows, and limits in turn what it is joined with. Leaving limits
+out changes no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -48,6 +49,10 @@ Limits: TypeAlias = Mapping[Attribute, Values]
 """By alias and column, the column in lower case."""
 
 
+Reading: TypeAlias = Callable[[Scan, Limits], "str | None"]
+"""The relation of the plan that a scan is read as, if the limits leave few of its rows."""
+
+
 def attribute_of(expression: exp.Expr) -> Attribute | None:
     inner = expression
     while isinstance(inner, exp.Paren):
@@ -55,32 +60,55 @@ def attribute_of(expression: exp.Expr) -> Attribute | None:
     return (inner.table, inner.name.lower()) if isinstance(inner, exp.Column) and inner.table else None
 
 
-def limits_in(relation: Relation, limits: Limits) -> Limits:
+def limits_in(relation: Relation, limits: Limits, reading: Reading) -> Limits:
     """All limits that follow for the columns of scans in a relation. They are for reading the scans: what follows once
     must not be asked what follows from it, for it may only hold for rows that can have partners."""
     match relation:
         case Scan() | Constant():
             return limits
         case InnerJoin(sources, conditions):
-            return _inside(sources, across(conditions, limits))
+            return _inside(sources, along(sources, conditions, across(conditions, limits), reading), reading)
         case OuterJoin(left, right):
-            return _inside((left, right), _across_outer_join(relation, _through_nulls(relation, limits)))
+            found = _across_outer_join(relation, _through_nulls(relation, limits))
+            return _inside((left, right), found, reading)
         case SemiJoin(left, right, conditions, is_anti):
             onto = aliases_of(right) if is_anti else None
-            return _inside((left, right), across(conditions, limits, onto))
+            return _inside((left, right), across(conditions, limits, onto), reading)
         case Generate(source):
-            return _inside((source,), limits)
+            return _inside((source,), limits, reading)
         case Derived(alias, query):
             mine = {name: values for (of, name), values in limits.items() if of == alias}
-            return {**limits, **limits_in_query(query, mine)}
+            return {**limits, **limits_in_query(query, mine, reading)}
 
 
-def _inside(relations: Iterable[Relation], limits: Limits) -> Limits:
+def along(
+    sources: Sequence[Relation], conditions: Iterable[exp.Expr], limits: Limits, reading: Reading
+) -> Limits:
+    """The limits, and those that follow source by source: the rows of a table that is read under a limit are few, and only
+    they can have partners in an inner join."""
+    found = dict(limits)
+    waiting = [source for source in sources if isinstance(source, Scan)]
+    while True:
+        limited = {alias for alias, _ in found}
+        scan = next((each for each in waiting if each.alias in limited), None)
+        if scan is None:
+            return found
+        waiting.remove(scan)
+        relation, left = reading(scan, found), {each.alias for each in waiting}
+        if relation is None:
+            continue
+        own = {(scan.alias, each.name.lower()): Values(relation, each.name) for each in scan.input.columns}
+        spread = across(conditions, {**own, **found})
+        found |= {key: values for key, values in spread.items() if key[0] in left}
+
+
+def _inside(relations: Iterable[Relation], limits: Limits, reading: Reading) -> Limits:
     """The limits that are left of these inside of the relations, and what follows there."""
     found = dict(limits)
     for relation in relations:
         mine = aliases_of(relation)
-        below_it = limits_in(relation, {key: values for key, values in found.items() if key[0] in mine})
+        within = {key: values for key, values in found.items() if key[0] in mine}
+        below_it = limits_in(relation, within, reading)
         found = {**{key: values for key, values in found.items() if key[0] not in mine}, **below_it}
     return found
 
@@ -129,7 +157,7 @@ def across(conditions: Iterable[exp.Expr], limits: Limits, onto: frozenset[str] 
     return found
 
 
-def limits_in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
+def limits_in_query(query: Query, mine: Mapping[str, Values], reading: Reading) -> Limits:
     """The limits in a query, when only rows with such values in its columns (by name in lower case) matter."""
     if not mine:
         return {}
@@ -140,13 +168,16 @@ def limits_in_query(query: Query, mine: Mapping[str, Values]) -> Limits:
             names = [name.lower() for name in output_names(left)]
             others = [name.lower() for name in output_names(right)]
             partner = {other: mine[name] for name, other in zip(names, others, strict=True) if name in mine}
-            return {**limits_in_query(left, mine), **limits_in_query(right, partner)}
+            return {**limits_in_query(left, mine, reading), **limits_in_query(right, partner, reading)}
         case Project(source, items):
             shown = {item.name.lower(): item.expression for item in items if item.name.lower() in mine}
-            return limits_below(source, [(expression, mine[name]) for name, expression in shown.items()])
+            wanted = [(expression, mine[name]) for name, expression in shown.items()]
+            return limits_below(source, wanted, reading)
 
 
-def limits_below(source: Relation | Group | Window, wanted: Iterable[tuple[exp.Expr, Values]]) -> Limits:
+def limits_below(
+    source: Relation | Group | Window, wanted: Iterable[tuple[exp.Expr, Values]], reading: Reading
+) -> Limits:
     """The limits in a relation, when only rows with such values of these expressions over its outputs matter."""
     found: dict[Attribute, Values] = {}
     keys = {item.name for item in source.keys} if isinstance(source, Group) else set()
@@ -158,4 +189,4 @@ def limits_below(source: Relation | Group | Window, wanted: Iterable[tuple[exp.E
         if attribute is not None and (not isinstance(source, Window) or attribute in partition):
             found.setdefault(attribute, values)
     relation = source.source if isinstance(source, (Group, Window)) else source
-    return limits_in(relation, found)
+    return limits_in(relation, found, reading)

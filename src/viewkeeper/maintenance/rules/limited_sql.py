@@ -20,10 +20,11 @@ from viewkeeper.maintenance.differential.limits import Limits, Values, across, a
 @dataclass(frozen=True)
 class LimitedSql:
     """`starts` tells the values in the columns of a relation, if it is a changed part; `name` what a relation is called
-    under its limits."""
+    under its limits; `reached` the values in its columns, if these limits leave few of its rows."""
 
     starts: Callable[[exp.Table], Limits]
     name: Callable[[exp.Table, Limits], str]
+    reached: Callable[[exp.Table, Limits], Limits]
 
     def write(self, select: exp.Select) -> exp.Select:
         """The select over limited relations, its joins written out."""
@@ -64,6 +65,7 @@ class LimitedSql:
             if attribute is not None and name in mine:
                 limits[attribute] = mine[name]
         limits = dict(across(_comparisons(select), {**limits, **self._known(select)}))
+        limits, below = self._along(select, limits)
         for source in _sources(select):
             if isinstance(source, exp.Table):
                 source.set("this", exp.to_identifier(self.name(source, limits), quoted=True))
@@ -74,7 +76,23 @@ class LimitedSql:
         for join in select.args.get("joins") or ():
             join.set("kind", "CROSS")
         for subquery, _ in _subqueries(select):
-            self._write_select(subquery, limits, {})
+            self._write_select(subquery, below, {})
+
+    def _along(self, select: exp.Select, limits: Limits) -> tuple[dict[Attribute, Values], Limits]:
+        """The limits, and those that follow table by table: of a table that is read under a limit few rows can have
+        partners. Besides, what subqueries may know of all these rows."""
+        found, below = dict(limits), dict(limits)
+        waiting = [source for source in _sources(select) if isinstance(source, exp.Table)]
+        while True:
+            limited = {alias for alias, _ in found}
+            table = next((each for each in waiting if each.alias_or_name in limited), None)
+            if table is None:
+                return found, across(_comparisons(select), below)
+            waiting.remove(table)
+            left = {each.alias_or_name for each in waiting}
+            below = {**self.reached(table, found), **below}
+            spread = across(_comparisons(select), below)
+            found |= {key: values for key, values in spread.items() if key[0] in left}
 
     def _write_query(self, query: exp.Expr, mine: Mapping[str, Values]) -> None:
         """A query in FROM. Both sides of a set operation have columns of the same names, and a row that one side lacks for

@@ -156,6 +156,7 @@ class _Fused:
         limited = LimitedSql(
             lambda table: self._starts(action.tables, table),
             lambda table, limits: self._relation(action.tables, table, limits),
+            lambda table, limits: self._reached(action.tables, table, limits),
         )
         marks = {LEAVES: deletes, ENTERS: not deletes, OLD_COUNT: deletes and action.was_in_view}
         return limited.write(rows).select(
@@ -166,11 +167,7 @@ class _Fused:
         found = tables.get(table.name)
         if found is None or found.table is None or not found.state.is_change:
             return {}
-        relation = self._part(found.table, found.state)
-        return {
-            (table.alias_or_name, each.name.lower()): Values(relation, each.name)
-            for each in found.table.columns
-        }
+        return _values(table, found.table, self._part(found.table, found.state))
 
     def _part(self, table: Input, state: State) -> str:
         """The changed part; both kinds of losses, and both kinds of gains, are read as one."""
@@ -185,8 +182,15 @@ class _Fused:
             return self._view_rows(table, limits)
         if found.state.is_change:
             return self._part(found.table, found.state)
-        of_table = {name: values for (of, name), values in limits.items() if of == table.alias_or_name}
-        return self.derivation.table_read(found.table, found.state, of_table).relation
+        return self.derivation.table_read(found.table, found.state, _of(table, limits)).relation
+
+    def _reached(self, tables: Mapping[str, TransitionTable], table: exp.Table, limits: Limits) -> Limits:
+        """The values in the columns of a table of which few rows are read."""
+        found = tables.get(table.name)
+        if found is None or found.table is None or found.state.is_change:
+            return {}
+        read = self.derivation.table_read(found.table, found.state, _of(table, limits))
+        return {} if read.limit is None else _values(table, found.table, read.relation)
 
     def _view_rows(self, table: exp.Table, limits: Limits) -> str:
         """The view before the changes, where it has the values of the part that is found in it."""
@@ -203,6 +207,15 @@ class _Fused:
         keeps_nulls = any(values.or_null for _, values in pairs)
         limit = Limit(own, first.relation, changed, keeps_nulls)
         return self.derivation.known(old_rows(self.view, limit)).relation
+
+
+def _values(table: exp.Table, read: Input, relation: str) -> Limits:
+    """The values that the columns of a table have, where it is read as this relation."""
+    return {(table.alias_or_name, each.name.lower()): Values(relation, each.name) for each in read.columns}
+
+
+def _of(table: exp.Table, limits: Limits) -> dict[str, Values]:
+    return {name: values for (of, name), values in limits.items() if of == table.alias_or_name}
 
 
 def _knows_the_view(rule: Rule, action: Action) -> bool:

@@ -23,7 +23,7 @@ from viewkeeper.maintenance.differential.delta_rules.scan import part_change
 from viewkeeper.maintenance.differential.derivation import Change, Derivation
 from viewkeeper.maintenance.differential.dropped import Dropped
 from viewkeeper.maintenance.differential.kinds import GAINS, IN_ORDER, LOSSES
-from viewkeeper.maintenance.differential.limits import across
+from viewkeeper.maintenance.differential.limits import across, along
 from viewkeeper.maintenance.plan import State
 
 
@@ -136,7 +136,10 @@ class _Walk:
     def _term(self, at: int, change: Change) -> Change:
         """Start at the change, then join source by source along the conditions."""
         order = _join_order(self.join, at)
-        limits = across(self.join.conditions, change.limits)
+        others = [self.join.sources[each] for each in order[1:]]
+        stands = {_alias(self.join.sources[each]): self.stand[each] for each in order[1:]}
+        reading = self.derivation.reading(lambda scan: stands[scan.alias])
+        limits = along(others, self.join.conditions, across(self.join.conditions, change.limits), reading)
         frames = []
         for each in order[1:]:
             source = self.join.sources[each]

@@ -62,7 +62,8 @@ def _at(
     values = {
         mine.lower(): Values(affected, name, or_null=True) for mine, name in zip(own, names, strict=True)
     }
-    rows = as_relation(derivation.query_rows(query, state, limits_in_query(query, values)), side)
+    limits = limits_in_query(query, values, derivation.reading(lambda _: state))
+    rows = as_relation(derivation.query_rows(query, state, limits), side)
     same = (
         exp.NullSafeEQ(this=column(mine, side), expression=column(name, affected))
         for mine, name in zip(own, names, strict=True)
