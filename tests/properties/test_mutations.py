@@ -104,6 +104,7 @@ def _left_only(derivation: Derivation, query: Any) -> list[Signed]:
 _SCAN, _ROWS, _LOST = scan.changes, Derivation.rows, top_view._lost
 _ACROSS, _NEW_VALUE, _CENTRED = limits.across, bounds.BoundRelations.new_value, moments._centred
 _KEY_LIMITS, _AFFECTED_ROWS = affected.key_limits, affected.affected_rows
+_READING = Derivation.reading
 
 MUTATIONS: dict[str, tuple[set[str], list[Patch]]] = {
     "scan: no losses": ({"where"}, [(scan, "changes", _without_losses)]),
@@ -198,6 +199,23 @@ def test_groups_that_having_leaves_out_are_not_taken_for_empty(monkeypatch: pyte
         assert refresh.strategy is Strategy.DIFFERENTIAL
         monkeypatch.setattr(updated_view, "affected_rows", _no_rows)
         with pytest.raises(AssertionError, match="the view is not what its query gives"):
+            check_case(database, case)
+
+
+def test_limits_by_rows_of_another_state_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of b leads to another row of c than before. What the new row of a finds with b as it was needs the c of that time."""
+    case = case_of(
+        "CREATE TABLE a (id INT, b INT); CREATE TABLE b (id INT, c INT); CREATE TABLE c (id INT, x INT)",
+        "SELECT a.id, c.x FROM a JOIN b ON b.id = a.b JOIN c ON c.id = b.c",
+        [
+            {"a": [(1, 1)], "b": [(1, 1)], "c": [(1, 10), (2, 20)]},
+            {"a": [(1, 1), (2, 1)], "b": [(1, 2)], "c": [(1, 10), (2, 20)]},
+        ],
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        check_case(database, case)
+        monkeypatch.setattr(Derivation, "reading", lambda self, _: _READING(self, lambda scan: State.NEW))
+        with pytest.raises(AssertionError, match=r"the view is not what its query gives|changes are stored"):
             check_case(database, case)
 
 
