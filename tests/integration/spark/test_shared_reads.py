@@ -105,10 +105,11 @@ def searched_files(made: Sequence[Scan]) -> Counter[tuple[str, str]]:
     return Counter((scan.column, file) for scan in made for file in scan.files)
 
 
-def test_no_file_is_searched_twice_however_many_views_there_are(
+def test_files_are_searched_as_for_one_view_however_many_there_are(
     warehouse: Warehouse, spark: Any, scans: Scans
 ) -> None:
-    """A plan by rules also reads tables before the changes: then it searches the files that no longer count, and no more."""
+    """A table is searched by what changed, and once more by the rows that this leads to in another table. A plan by rules also
+    reads tables before the changes: then it searches the files that no longer count, and no more."""
     warehouse.run_script("; ".join((TABLES, BY_RULES, BY_RULES_TOO, DIFFERENTIAL, OVER_A_VIEW)))
     strategies: dict[str, set[str]] = {}
     told: dict[str, set[str]] = {}
@@ -116,8 +117,8 @@ def test_no_file_is_searched_twice_however_many_views_there_are(
         warehouse.run_script(change)
         report, made = scans.of(warehouse.refresh)
         assert wrong_views(warehouse, spark) == {}
-        assert made and set(searched_files(made).values()) == {1}
-        assert max(Counter(scan.of for scan in made).values()) <= 2
+        assert made and max(searched_files(made).values()) <= 2
+        assert max(Counter(scan.of for scan in made).values()) <= 3
         for view in report.views:
             strategies.setdefault(view.name, set()).add(view.strategy)
             told.setdefault(view.name, set()).update(notes(report)[view.name])
