@@ -34,6 +34,7 @@ from viewkeeper.algebra.nodes import (
     output_names,
 )
 from viewkeeper.algebra.to_sql import below
+from viewkeeper.sql.binding import Column
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def limits_in(relation: Relation, limits: Limits, reading: Reading) -> Limits:
         case Scan() | Constant():
             return limits
         case InnerJoin(sources, conditions):
-            return _inside(sources, along(sources, conditions, across(conditions, limits), reading), reading)
+            found = along_scans(sources, conditions, across(conditions, limits), reading)
+            return _inside(sources, found, reading)
         case OuterJoin(left, right):
             found = _across_outer_join(relation, _through_nulls(relation, limits))
             return _inside((left, right), found, reading)
@@ -82,24 +84,42 @@ def limits_in(relation: Relation, limits: Limits, reading: Reading) -> Limits:
 
 
 def along(
-    sources: Sequence[Relation], conditions: Iterable[exp.Expr], limits: Limits, reading: Reading
-) -> Limits:
-    """The limits, and those that follow source by source: the rows of a table that is read under a limit are few, and only
-    they can have partners in an inner join."""
-    found = dict(limits)
-    waiting = [source for source in sources if isinstance(source, Scan)]
+    aliases: Iterable[str],
+    conditions: Sequence[exp.Expr],
+    limits: Limits,
+    values: Callable[[str, Limits], Limits],
+) -> tuple[Limits, Limits]:
+    """The limits, and those that follow table by table in an inner join: the rows of a table that is read under a limit are
+    few, and only they can have partners. `values` tells the values in the columns of such a table. Besides, all that is known
+    then, of tables that are read already too."""
+    found, known, waiting = dict(limits), dict(limits), list(aliases)
     while True:
         limited = {alias for alias, _ in found}
-        scan = next((each for each in waiting if each.alias in limited), None)
-        if scan is None:
-            return found
-        waiting.remove(scan)
-        relation, left = reading(scan, found), {each.alias for each in waiting}
-        if relation is None:
-            continue
-        own = {(scan.alias, each.name.lower()): Values(relation, each.name) for each in scan.input.columns}
-        spread = across(conditions, {**own, **found})
-        found |= {key: values for key, values in spread.items() if key[0] in left}
+        alias = next((each for each in waiting if each in limited), None)
+        if alias is None:
+            return found, across(conditions, known)
+        waiting.remove(alias)
+        known = {**values(alias, found), **known}
+        spread = across(conditions, known)
+        found |= {key: each for key, each in spread.items() if key[0] in waiting}
+
+
+def along_scans(
+    sources: Sequence[Relation], conditions: Sequence[exp.Expr], limits: Limits, reading: Reading
+) -> Limits:
+    """The same for the scans among the sources of an inner join."""
+    scans = {source.alias: source for source in sources if isinstance(source, Scan)}
+
+    def values(alias: str, found: Limits) -> Limits:
+        relation, columns = reading(scans[alias], found), scans[alias].input.columns
+        return {} if relation is None else values_in(relation, alias, columns)
+
+    return along(scans, conditions, limits, values)[0]
+
+
+def values_in(relation: str, alias: str, columns: Iterable[Column]) -> Limits:
+    """The values that a table's columns have, where it is read as this relation of the plan."""
+    return {(alias, each.name.lower()): Values(relation, each.name) for each in columns}
 
 
 def _inside(relations: Iterable[Relation], limits: Limits, reading: Reading) -> Limits:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from viewkeeper.algebra.expressions import conjuncts
 from viewkeeper.algebra.nodes import Attribute
-from viewkeeper.maintenance.differential.limits import Limits, Values, across, attribute_of
+from viewkeeper.maintenance.differential.limits import Limits, Values, across, along, attribute_of
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,20 @@ class LimitedSql:
     def _write_select(self, select: exp.Select, given: Limits, mine: Mapping[str, Values]) -> None:
         """`given` holds of the queries around, `mine` of the columns of the select itself."""
         own = _aliases(select)
-        limits = {key: values for key, values in given.items() if key[0] not in own}
+        start = {key: values for key, values in given.items() if key[0] not in own}
         for item in select.expressions:
             attribute, name = attribute_of(item.unalias()), item.alias_or_name.lower()
             if attribute is not None and name in mine:
-                limits[attribute] = mine[name]
-        limits = dict(across(_comparisons(select), {**limits, **self._known(select)}))
-        limits, below = self._along(select, limits)
+                start[attribute] = mine[name]
+        start |= self._known(select)
+        tables = {each.alias_or_name: each for each in _sources(select) if isinstance(each, exp.Table)}
+        comparisons = _comparisons(select)
+        limits, known = along(
+            tables,
+            comparisons,
+            across(comparisons, start),
+            lambda alias, found: self.reached(tables[alias], found),
+        )
         for source in _sources(select):
             if isinstance(source, exp.Table):
                 source.set("this", exp.to_identifier(self.name(source, limits), quoted=True))
@@ -76,23 +83,7 @@ class LimitedSql:
         for join in select.args.get("joins") or ():
             join.set("kind", "CROSS")
         for subquery, _ in _subqueries(select):
-            self._write_select(subquery, below, {})
-
-    def _along(self, select: exp.Select, limits: Limits) -> tuple[dict[Attribute, Values], Limits]:
-        """The limits, and those that follow table by table: of a table that is read under a limit few rows can have
-        partners. Besides, what subqueries may know of all these rows."""
-        found, below = dict(limits), dict(limits)
-        waiting = [source for source in _sources(select) if isinstance(source, exp.Table)]
-        while True:
-            limited = {alias for alias, _ in found}
-            table = next((each for each in waiting if each.alias_or_name in limited), None)
-            if table is None:
-                return found, across(_comparisons(select), below)
-            waiting.remove(table)
-            left = {each.alias_or_name for each in waiting}
-            below = {**self.reached(table, found), **below}
-            spread = across(_comparisons(select), below)
-            found |= {key: values for key, values in spread.items() if key[0] in left}
+            self._write_select(subquery, known, {})
 
     def _write_query(self, query: exp.Expr, mine: Mapping[str, Values]) -> None:
         """A query in FROM. Both sides of a set operation have columns of the same names, and a row that one side lacks for

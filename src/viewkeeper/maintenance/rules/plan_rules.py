@@ -24,7 +24,7 @@ from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
 from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, union
 from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, SHOWN_BY, Kinds
-from viewkeeper.maintenance.differential.limits import Limits, Values
+from viewkeeper.maintenance.differential.limits import Limits, Values, values_in
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
@@ -167,7 +167,7 @@ class _Fused:
         found = tables.get(table.name)
         if found is None or found.table is None or not found.state.is_change:
             return {}
-        return _values(table, found.table, self._part(found.table, found.state))
+        return values_in(self._part(found.table, found.state), table.alias_or_name, found.table.columns)
 
     def _part(self, table: Input, state: State) -> str:
         """The changed part; both kinds of losses, and both kinds of gains, are read as one."""
@@ -190,7 +190,9 @@ class _Fused:
         if found is None or found.table is None or found.state.is_change:
             return {}
         read = self.derivation.table_read(found.table, found.state, _of(table, limits))
-        return {} if read.limit is None else _values(table, found.table, read.relation)
+        return (
+            {} if read.limit is None else values_in(read.relation, table.alias_or_name, found.table.columns)
+        )
 
     def _view_rows(self, table: exp.Table, limits: Limits) -> str:
         """The view before the changes, where it has the values of the part that is found in it."""
@@ -207,11 +209,6 @@ class _Fused:
         keeps_nulls = any(values.or_null for _, values in pairs)
         limit = Limit(own, first.relation, changed, keeps_nulls)
         return self.derivation.known(old_rows(self.view, limit)).relation
-
-
-def _values(table: exp.Table, read: Input, relation: str) -> Limits:
-    """The values that the columns of a table have, where it is read as this relation."""
-    return {(table.alias_or_name, each.name.lower()): Values(relation, each.name) for each in read.columns}
 
 
 def _of(table: exp.Table, limits: Limits) -> dict[str, Values]:

@@ -23,7 +23,7 @@ from viewkeeper.maintenance.differential.delta_rules.scan import part_change
 from viewkeeper.maintenance.differential.derivation import Change, Derivation
 from viewkeeper.maintenance.differential.dropped import Dropped
 from viewkeeper.maintenance.differential.kinds import GAINS, IN_ORDER, LOSSES
-from viewkeeper.maintenance.differential.limits import across, along
+from viewkeeper.maintenance.differential.limits import across, along_scans
 from viewkeeper.maintenance.plan import State
 
 
@@ -139,7 +139,8 @@ class _Walk:
         others = [self.join.sources[each] for each in order[1:]]
         stands = {_alias(self.join.sources[each]): self.stand[each] for each in order[1:]}
         reading = self.derivation.reading(lambda scan: stands[scan.alias])
-        limits = along(others, self.join.conditions, across(self.join.conditions, change.limits), reading)
+        conditions = self.join.conditions
+        limits = along_scans(others, conditions, across(conditions, change.limits), reading)
         frames = []
         for each in order[1:]:
             source = self.join.sources[each]
