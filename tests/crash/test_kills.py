@@ -39,7 +39,7 @@ EPOCH_MOMENTS = (
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with connect_server(tmp_path_factory.mktemp("connect"), find_jars()) as running:
+    with connect_server(tmp_path_factory.mktemp("connect"), find_jars(), for_long=True) as running:
         yield running.url
 
 

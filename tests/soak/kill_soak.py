@@ -23,7 +23,10 @@ def main() -> None:
     kills = options.kills or (None if options.seconds else 200)
     generator = random.Random(options.seed)
     print(f"seed {options.seed}")
-    with tempfile.TemporaryDirectory() as folder, connect_server(Path(folder), find_jars()) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        connect_server(Path(folder), find_jars(), for_long=True) as server,
+    ):
         path = Path(folder) / "warehouse"
         warehouse = make_warehouse(path, server.url, CHAIN)
         started, died, rounds = time.monotonic(), 0, 0

@@ -189,10 +189,12 @@ def connect_server(
     conf: Mapping[str, str] | None = None,
     *,
     start_timeout: float = START_TIMEOUT,
+    for_long: bool = False,
 ) -> Iterator[ConnectServer]:
     """Run a Spark Connect server (master ``local[2]``, Delta configured) for the length of the context.
 
-    ``jars`` go on the server's class path; ``conf`` is added to, and wins over, the server's settings.
+    ``jars`` go on the server's class path; ``conf`` is added to, and wins over, the server's settings. ``for_long``: it has work
+    for minutes.
     """
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
@@ -213,7 +215,7 @@ def connect_server(
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with _started("connect-server", command, work_dir) as process:
+    with _started("connect-server", command, work_dir, for_long=for_long) as process:
         found = process.wait_for(_CONNECT_STARTED, time.monotonic() + start_timeout)
         yield ConnectServer(url=f"sc://{HOST}:{found[1]}", process=process)
 
@@ -253,8 +255,12 @@ def standalone_cluster(
 
 
 @contextmanager
-def _started(name: str, command: Sequence[str], work_dir: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(name, command, _environment(work_dir), work_dir)
+def _started(
+    name: str, command: Sequence[str], work_dir: Path, *, for_long: bool = False
+) -> Iterator[ServerProcess]:
+    """A JVM that lives for a minute does not repay what it compiles well."""
+    options = (*archive_options(), *(() if for_long else ("-XX:TieredStopAtLevel=1",)))
+    process = ServerProcess(name, command, _environment(work_dir, options), work_dir)
     try:
         yield process
     finally:
@@ -270,7 +276,7 @@ def _jar_list(jars: Sequence[Path]) -> str:
     return ",".join(str(jar.resolve(strict=True)) for jar in jars)
 
 
-def _environment(work_dir: Path) -> dict[str, str]:
+def _environment(work_dir: Path, options: Sequence[str]) -> dict[str, str]:
     """Return the caller's environment less its Spark settings, with everything bound to loopback."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     env |= {
@@ -280,7 +286,7 @@ def _environment(work_dir: Path) -> dict[str, str]:
         "SPARK_DAEMON_MEMORY": "512m",
         # The master's REST endpoint has a fixed port (6066) and is on by default.
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-        "JDK_JAVA_OPTIONS": " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), *archive_options()]),
+        "JDK_JAVA_OPTIONS": " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), *options]),
         "PYSPARK_PYTHON": sys.executable,
     }
     return env

@@ -33,8 +33,7 @@ CREATE MATERIALIZED VIEW per_row REFRESH STRICT AS
 """
 CHANGES = (
     "INSERT INTO t VALUES (7, 'b', 2, 'q', 2, 3.0, NULL), (8, 'a', 0, 'z', 2, NULL, NULL), (9, 'c', 1, 'p', 1, 1.0, NULL)",
-    "DELETE FROM t WHERE id IN (3, 8)",
-    "UPDATE t SET y = 2, x = x + 1 WHERE k = 'a' OR k IS NULL",
+    "DELETE FROM t WHERE id IN (3, 8); UPDATE t SET y = 2, x = x + 1 WHERE k = 'a' OR k IS NULL",
     "UPDATE t SET k = 'b' WHERE id = 1; DELETE FROM t WHERE id = 9",
     "UPDATE t SET s = NULL, x = NULL WHERE k = 'a'",
     "DELETE FROM t",
