@@ -24,7 +24,7 @@ SECONDS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint test test-spark tpch fuzz soak bench fmt lock clean
+.PHONY: help setup demo check lint doctests test test-spark tpch fuzz soak bench fmt lock clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,15 +35,18 @@ setup: $(READY) $(SERVERS) ## Make .venv, install the locked packages, fetch the
 demo: $(READY) ## A department store with two views, kept fresh and verified
 	@$(RUN)/viewkeeper demo
 
-check: lint $(SERVERS) ## Everything that CI does: format, lint, types, layers, doctests, all tests
-	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
+check: ## Everything that CI does: format, lint, types, layers, doctests, all tests
+	@$(MAKE) --no-print-directory --jobs=2 setup lint doctests
 	$(RUN)/python -m pytest tests -m "not tpch" --numprocesses $(WORKERS) $(ARGS)
 
-lint: $(READY) ## Only format, lint, types and layers
+lint: $(PROJECT) ## Only format, lint, types and layers
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+doctests: $(PROJECT)
+	$(RUN)/python -m pytest --doctest-modules src/viewkeeper
 
 test: $(READY) $(SERVERS) ## The fast tests, without a JVM (ARGS="-k name" narrows them down)
 	$(RUN)/python -m pytest tests -m "not spark" $(ARGS)

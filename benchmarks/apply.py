@@ -8,6 +8,8 @@ evaluating the join again and writing the whole view.
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,7 +23,7 @@ import pyarrow as pa
 
 from benchmarks.measuring import seconds_of, spread
 from viewkeeper.execution.apply import (
-    OVERWRITE_ROWS,
+    FOLDED_WHOLE_ROWS,
     apply_by_overwriting,
     apply_by_own_commit,
     find_positions,
@@ -53,6 +55,7 @@ SELECT = (
     "FROM line JOIN head ON head.head = line.head JOIN part ON part.part = head.part"
 )
 _NUMBERS = count(1)
+MARK = Mark("v", 1, "m")
 PROPERTIES = "'delta.enableDeletionVectors' = 'true'"
 
 
@@ -99,17 +102,21 @@ def make_view(spark: Any, address: str, rows: int) -> None:
     )
 
 
-def put_back(spark: Any, address: str, version: int) -> None:
-    spark.sql(f"RESTORE TABLE delta.`{address}` TO VERSION AS OF {version}").collect()
+def copy_of(spark: Any, address: str) -> str:
+    """The view as it was loaded, at a place of its own; Spark has seen it."""
+    copy = f"{address}_copy_{next(_NUMBERS)}"
+    shutil.copytree(address, copy, copy_function=os.link)
+    spark.read.format("delta").load(copy).limit(1).collect()
+    return copy
 
 
-def by_merge(spark: Any, address: str, changes: pa.Table) -> None:
+def by_merge(spark: Any, changes: pa.Table, address: str) -> None:
     spark.createDataFrame(changes, schema_text(WITH_KIND)).createOrReplaceTempView("v_changes")
     sql = merge("v", "v_changes", COLUMNS).replace("INTO `v`", f"INTO delta.`{address}` AS `v`")
     spark.sql(sql).collect()
 
 
-def by_hand(spark: Any, address: str, changes: pa.Table) -> None:
+def by_hand(spark: Any, changes: pa.Table, address: str) -> None:
     """What a user would write who knows the key: one row of changes per key."""
     spark.createDataFrame(changes, schema_text(WITH_KIND)).createOrReplaceTempView("c")
     spark.sql(
@@ -121,28 +128,23 @@ def by_hand(spark: Any, address: str, changes: pa.Table) -> None:
     ).collect()
 
 
-def next_mark() -> Mark:
-    """Every commit is another transaction: Delta and we skip one that was seen before, also after a RESTORE."""
-    return Mark("v", next(_NUMBERS), "m")
-
-
-def by_own_commit(spark: Any, address: str, changes: pa.Table) -> None:
+def by_own_commit(spark: Any, changes: pa.Table, address: str) -> None:
     table = own_table(address, None, COLUMNS)
     assert table is not None
-    apply_by_own_commit(table, changes, next_mark(), "v", partial(find_positions, spark, table))
+    apply_by_own_commit(table, changes, MARK, "v", partial(find_positions, spark, table))
 
 
-def by_overwriting(spark: Any, address: str, changes: pa.Table) -> None:
+def by_overwriting(spark: Any, changes: pa.Table, address: str) -> None:
     table = own_table(address, None, COLUMNS)
     assert table is not None
-    apply_by_overwriting(table, changes, next_mark(), "v")
+    apply_by_overwriting(table, changes, MARK, "v")
 
 
 def recompute(spark: Any, address: str) -> None:
     spark.sql(f"INSERT OVERWRITE delta.`{address}` {SELECT}").collect()
 
 
-WAYS: Mapping[str, Callable[[Any, str, pa.Table], None]] = {
+WAYS: Mapping[str, Callable[[Any, pa.Table, str], None]] = {
     "own commit": by_own_commit,
     "our MERGE": by_merge,
     "by hand": by_hand,
@@ -150,12 +152,14 @@ WAYS: Mapping[str, Callable[[Any, str, pa.Table], None]] = {
 }
 
 
-def measured(prepare: Callable[[], object], work: Callable[[], object], repeats: int) -> list[float]:
+def measured(prepare: Callable[[], str], work: Callable[[str], object], repeats: int) -> list[float]:
+    """Milliseconds of each run but the first, which warms up."""
     times = []
-    for _ in range(repeats):
-        prepare()
-        times.append(seconds_of(work) * 1000)
-    return times
+    for _ in range(repeats + 1):
+        address = prepare()
+        times.append(seconds_of(partial(work, address)) * 1000)
+        shutil.rmtree(address)
+    return times[1:]
 
 
 def line(*cells: object) -> str:
@@ -169,6 +173,9 @@ def main() -> None:
     parser.add_argument("--views", type=int, nargs="+", default=[60_000, 600_000, 6_000_000])
     parser.add_argument("--changes", type=int, nargs="+", default=[1, 1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--beside", nargs="+", choices=WAYS, default=list(WAYS), help="ways to measure beside the own commit"
+    )
     options = parser.parse_args()
     spark = embedded_session()
     for key, value in OWN_SETTINGS.items():
@@ -179,15 +186,15 @@ def main() -> None:
         for rows in options.views:
             address = str(Path(folder) / f"v{rows}")
             make_view(spark, address, rows)
-            loaded = spark.sql(f"DESCRIBE HISTORY delta.`{address}` LIMIT 1").collect()[0]["version"]
-            prepare = partial(put_back, spark, address, loaded)
-            whole = measured(lambda: None, partial(recompute, spark, address), options.repeats)
+            prepare = partial(copy_of, spark, address)
+            whole = measured(prepare, partial(recompute, spark), options.repeats)
             for changed, newest in product(options.changes, (True, False)):
                 changes = change_set(rows, changed, newest)
                 times = {
-                    name: measured(prepare, partial(way, spark, address, changes), options.repeats)
+                    name: measured(prepare, partial(way, spark, changes), options.repeats)
                     for name, way in WAYS.items()
-                    if way is not by_overwriting or rows <= OVERWRITE_ROWS
+                    if name in {"own commit", *options.beside}
+                    and (way is not by_overwriting or rows <= FOLDED_WHOLE_ROWS)
                 }
                 shown = [spread(times[name], digits=0) if name in times else "" for name in WAYS]
                 gain = statistics.median(whole) / statistics.median(times["own commit"])

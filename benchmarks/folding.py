@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.apply import COLUMNS, by_own_commit, change_set, line, make_view, measured, put_back
+from benchmarks.apply import COLUMNS, by_own_commit, change_set, copy_of, line, make_view, measured
 from benchmarks.measuring import spread
 from viewkeeper.execution.apply import OwnTable, find_positions, fold, own_table
 from viewkeeper.execution.spark_session import OWN_SETTINGS, embedded_session
@@ -41,8 +41,12 @@ def read_whole(spark: Any, address: str) -> None:
     spark.read.format("delta").load(address).selectExpr("sum(price)", "max(note)").collect()
 
 
-def look_up(spark: Any, address: str, going: pa.Table) -> None:
+def look_up(spark: Any, going: pa.Table, address: str) -> None:
     find_positions(spark, the_table(address), going)
+
+
+def fold_files(spark: Any, address: str) -> None:
+    fold(spark, the_table(address), "v", "m")
 
 
 def main() -> None:
@@ -51,7 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=6_000_000)
     parser.add_argument("--files", type=int, nargs="+", default=[0, 8, 16, 32, 64])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     spark = embedded_session()
     for key, value in OWN_SETTINGS.items():
@@ -67,16 +71,13 @@ def main() -> None:
         times: dict[int, list[list[float]]] = {}
         for files in options.files:
             while len(the_table(address).files.adds) < first + files:
-                by_own_commit(spark, address, coming)
-            reads = [
-                measured(lambda: None, partial(work, spark, address, *rows), options.repeats)
-                for work, rows in ((look_up, (going,)), (read_whole, ()))
+                by_own_commit(spark, coming, address)
+            works = (partial(look_up, spark, going), partial(read_whole, spark), partial(fold_files, spark))
+            prepare = partial(copy_of, spark, address)
+            times[files] = [
+                measured(prepare, work, options.repeats) if files or work is not works[-1] else []
+                for work in works
             ]
-            version = the_table(address).files.version
-            restore = partial(put_back, spark, address, version)
-            folding = partial(fold, spark, the_table(address), "v", "m")
-            times[files] = [*reads, measured(restore, folding, 2 if files else 0)]
-            restore()
             shown = [spread(each, digits=0) if each else "" for each in times[files]]
             print(line(files, *shown), flush=True)
     spark.stop()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The steps of `make setup`, which calls them in this order and only when something changed:
+# The steps of `make setup`, which calls them when something changed, the last beside the others:
 #
 #   tools/setup.sh packages   check Python and Java, make .venv, install requirements.lock into it
 #   tools/setup.sh project    install this project into .venv, editable
@@ -10,13 +10,14 @@
 #
 #   tools/setup.sh lock       resolve pyproject.toml into requirements.lock (more arguments go to uv)
 #
-# What goes wrong ends in one sentence and the way out; the whole story is in .cache/setup.log.
+# What goes wrong ends in one sentence and the way out; the whole story is in .cache/setup-STEP.log.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PYTHON=${PYTHON:-python3}
 VENV_PYTHON=.venv/bin/python
-LOG=.cache/setup.log
+# Steps run side by side: each has a log of its own.
+LOG=.cache/setup-${1:-}.log
 
 say() { printf '%s\n' "$*"; }
 
@@ -105,7 +106,7 @@ fetch_jars() {
 
 archive_classes() {
     # What Spark itself says while it starts is in the log; without an archive everything works, only slower.
-    "$VENV_PYTHON" -m viewkeeper.execution.class_archive 2>>"$LOG"
+    "$VENV_PYTHON" -m viewkeeper.execution.class_archive 2>"$LOG"
 }
 
 has_postgres() {

@@ -57,7 +57,15 @@ def aggregates_of(call: str, source: str = "orders") -> list[str] | str:
         ("mode(id, true)", "MODE(id, TRUE)"),
         ("mode() WITHIN GROUP (ORDER BY id DESC)", "MODE() WITHIN GROUP (ORDER BY id DESC)"),
         ("listagg(id, ',')", "LISTAGG(id, ',') WITHIN GROUP (ORDER BY id ASC)"),
-        ("string_agg(DISTINCT id)", "STRING_AGG(DISTINCT id) WITHIN GROUP (ORDER BY id ASC)"),
+        (
+            "string_agg(DISTINCT id)",
+            "CASE WHEN SIZE(SORT_ARRAY(COLLECT_LIST(DISTINCT id))) > 0 "
+            "THEN ARRAY_JOIN(SORT_ARRAY(COLLECT_LIST(DISTINCT id)), '') END",
+        ),
+        (
+            "listagg(DISTINCT id, ',') WITHIN GROUP (ORDER BY id DESC)",
+            "LISTAGG(DISTINCT id, ',') WITHIN GROUP (ORDER BY id DESC)",
+        ),
         (
             "listagg(id) WITHIN GROUP (ORDER BY amount DESC)",
             "LISTAGG(id) WITHIN GROUP (ORDER BY amount DESC, id ASC)",

@@ -95,6 +95,7 @@ def test_views_equal_their_queries_after_random_changes(
     is_large = first // VIEWS % 2 == 1
     if is_large:
         monkeypatch.setattr(apply, "OVERWRITE_ROWS", 0)
+        monkeypatch.setattr(apply, "FOLDED_WHOLE_ROWS", 0)
         monkeypatch.setattr(apply, "MOST_SMALL_FILES", 1)
         monkeypatch.setattr(cost, "KEPT_SECONDS", -1.0)
     generator = random.Random(SEED * 100_003 + first)

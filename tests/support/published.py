@@ -27,10 +27,19 @@ def published(warehouse: Warehouse) -> Iterator[tuple[TableRecord | ViewRecord, 
 
 def _without_views(table: pa.Table) -> pa.Table:
     """Strings of the kind that every reader takes."""
-    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return table.cast(
-        pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema])
-    )
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+    return table.cast(plain) if table.num_rows else plain.empty_table()
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    match data_type:
+        case pa.MapType():
+            return pa.map_(_plain(data_type.key_type), _plain(data_type.item_type))
+        case pa.ListType():
+            return pa.list_(_plain(data_type.value_type))
+        case pa.StructType():
+            return pa.struct([field.with_type(_plain(field.type)) for field in data_type])
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(data_type, data_type)
 
 
 def rows(table: pa.Table) -> list[tuple[Any, ...]]:

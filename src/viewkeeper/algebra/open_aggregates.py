@@ -9,6 +9,7 @@ them together, so that two lists of one SELECT still fit each other, and two val
     max_by(x, y)           max(struct(y, x)).x, of the rows where y is known
     mode(x)                mode(x, true)
     listagg(x)             listagg(x) WITHIN GROUP (ORDER BY x)
+    listagg(DISTINCT x)    array_join(sort_array(collect_list(DISTINCT x)), ''), NULL if there is none
 
     first(x), last(y)      min(struct(x, y)).x, max(struct(x, y)).y
 
@@ -221,20 +222,31 @@ def _by_another(found: Aggregate, rows: Sequence[exp.Expr]) -> exp.Expr:
 def _text(found: Aggregate, rows: Sequence[exp.Expr]) -> exp.Expr:
     """Texts put together in the order that is asked for, and then of rows. Of distinct ones Spark takes no other order than
     by themselves."""
+    if found.is_distinct and found.order is None:
+        return _distinct_text(found)
     arguments = [each.copy() for each in found.arguments]
     keys = [] if found.order is None else [each.copy() for each in found.order.expressions]
-    if not found.is_distinct or not keys:
-        known = {sql_of(each.this) for each in keys}
-        more = rows if found.takes_rows else [found.value]
-        keys += [
-            exp.Ordered(this=each.copy(), desc=False, nulls_first=True)
-            for each in more
-            if sql_of(each) not in known
-        ]
     if found.is_distinct:
         arguments = [exp.Distinct(expressions=arguments)]
+    else:
+        known = {sql_of(each.this) for each in keys}
+        keys += [
+            exp.Ordered(this=each.copy(), desc=False, nulls_first=True)
+            for each in rows
+            if sql_of(each) not in known
+        ]
     made = _aggregate(found.name.upper(), *arguments)
     return _where(found, exp.WithinGroup(this=made, expression=exp.Order(expressions=keys)))
+
+
+def _distinct_text(found: Aggregate) -> exp.Expr:
+    """Distinct texts by way of a sorted list: beside other aggregates of distinct values Spark 4.2 fails at an ORDER BY."""
+    distinct = exp.Distinct(expressions=[found.value.copy()])
+    listed = call("SORT_ARRAY", _where(found, _aggregate("COLLECT_LIST", distinct)))
+    separators = [each.copy() for each in found.arguments[1:] if not isinstance(each, exp.Null)]
+    joined = call("ARRAY_JOIN", listed, *(separators or [exp.Literal.string("")]))
+    is_any = exp.GT(this=call("SIZE", listed.copy()), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=is_any, true=joined)])
 
 
 def _aggregate(name: str, *arguments: exp.Expr) -> exp.Expr:

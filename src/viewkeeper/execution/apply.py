@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
@@ -48,14 +49,16 @@ from viewkeeper.sql.types import Simple
 from viewkeeper.storage.own_commit import Mark, change, deleted_positions, open_store, overwrite, read_rows
 from viewkeeper.storage.table_files import ForeignLogError, TableFiles, live_files
 
-OVERWRITE_ROWS = 100_000
+OVERWRITE_ROWS = 5_000
 """Views of up to this many rows are written whole; measured by benchmarks/apply.py."""
 
+FOLDED_WHOLE_ROWS = 100_000
+"""Views of up to this many rows are folded by writing them whole with the next change set; larger ones by Spark."""
 
 CHECKPOINT_INTERVAL = 20
 
 SMALL_FILE = 8 * 1024 * 1024
-MOST_SMALL_FILES = 32
+MOST_SMALL_FILES = 16
 """More files of less than `SMALL_FILE` bytes are folded into one; why so many: docs/decisions/0007-own-commit.md."""
 
 
@@ -68,6 +71,7 @@ class Way(Enum):
 
     NOTHING = "nothing to apply"
     OVERWRITE = "overwrite"
+    OVERWRITE_TO_FOLD = "overwrite, for it had many small files"
     OWN_COMMIT = "own commit"
     MERGE = "merge"
 
@@ -127,6 +131,10 @@ class OwnTable:
     def wants_folding(self) -> bool:
         return self.small_files > MOST_SMALL_FILES
 
+    @property
+    def is_folded_whole(self) -> bool:
+        return self.files.rows <= FOLDED_WHOLE_ROWS
+
     def rows(self) -> pa.Table:
         return read_rows(self.store, self.files, arrow_schema(self.columns))
 
@@ -146,6 +154,8 @@ def chosen_way(table: OwnTable | None, changes: pa.Table | None) -> Way:
         return Way.MERGE
     if table.is_small:
         return Way.OVERWRITE
+    if table.wants_folding and table.is_folded_whole:
+        return Way.OVERWRITE_TO_FOLD
     return Way.OWN_COMMIT
 
 
@@ -163,9 +173,7 @@ def apply_ourselves(
     if table.has_seen(mark):
         return
     with storage_failures(f"the table of {view}"):
-        if way is Way.OVERWRITE:
-            apply_by_overwriting(table, changes, mark, view)
-        else:
+        if way is Way.OWN_COMMIT:
             apply_by_own_commit(
                 table,
                 changes,
@@ -173,6 +181,8 @@ def apply_ourselves(
                 view,
                 lambda going: known_places(table, known, going) or find_positions(session, table, going),
             )
+        else:
+            apply_by_overwriting(table, changes, mark, view)
         table.keep_log_short()
 
 
@@ -180,11 +190,36 @@ def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: s
     """Write the whole view anew, in the driver."""
     rows = table.rows()
     going, coming = _split(changes, table.columns)
-    wanted = set(frozen_rows(going))
-    keep = [at for at, row in enumerate(frozen_rows(rows)) if row not in wanted]
-    _require(rows.num_rows - len(keep), going.num_rows, view)
-    whole = pa.concat_tables([rows_at(rows, keep), coming])
+    leaving = set(_found_in(rows, going, table.columns))
+    _require(len(leaving), going.num_rows, view)
+    keep = pa.array([at not in leaving for at in range(rows.num_rows)], pa.bool_())
+    whole = pa.concat_tables([rows.filter(keep), coming])
     _committed(overwrite(table.store, table.files, whole, mark), view)
+
+
+def _found_in(rows: pa.Table, going: pa.Table, columns: Sequence[Column]) -> list[int]:
+    """Where the rows that go are among these. Comparing whole rows takes long, so first one column leaves most out."""
+    name = _telling_column(going, columns)
+    candidates = (
+        list(range(rows.num_rows))
+        if name is None
+        else pc.indices_nonzero(
+            pc.is_in(rows.column(name), value_set=going.column(name).combine_chunks())
+        ).to_pylist()
+    )
+    wanted = set(frozen_rows(going))
+    compared = zip(candidates, frozen_rows(rows_at(rows, candidates)), strict=True)
+    return [at for at, row in compared if row in wanted]
+
+
+def _telling_column(rows: pa.Table, columns: Sequence[Column]) -> str | None:
+    """The column with the most values in these rows, of those whose values can be looked up."""
+    numbers = {
+        each.name: pc.count_distinct(rows.column(each.name), mode="all").as_py()
+        for each in columns
+        if can_limit(each.data_type, [])
+    }
+    return max(numbers, key=lambda each: numbers[each]) if numbers else None
 
 
 def apply_by_own_commit(
@@ -237,19 +272,15 @@ def find_positions(session: Any, table: OwnTable, going: pa.Table) -> Sequence[P
 
 
 def _searched_places(table: OwnTable, going: pa.Table) -> list[Place] | None:
-    """The places as the column tells them that has the most values in these rows; None leaves it to Spark."""
-    values = {
-        each.name: going.column(each.name).unique().to_pylist()
-        for each in table.columns
-        if can_limit(each.data_type, [])
-    }
-    if not values or "://" in table.address:
+    """The places of the rows that one column lets through; None leaves it to Spark."""
+    name = _telling_column(going, table.columns)
+    if name is None or "://" in table.address:
         return None
-    name = max(values, key=lambda each: len(values[each]))
+    values = going.column(name).unique().to_pylist()
     bounds = bounds_of(going, name)
     paths = table.files.overlapping({} if bounds is None else {name: bounds})
     files = [f"{table.address}/{unquote(path)}" for path in paths]
-    found = rows_with(values[name], name, table.columns, files, MOST_DRIVER_ROWS)
+    found = rows_with(values, name, table.columns, files, MOST_DRIVER_ROWS)
     return None if found is None else known_places(table, [table.live(found)], going)
 
 

@@ -296,9 +296,10 @@ class PlanRun:
         apply_ourselves(session, table, changes, mark, str(self.view.name), self.way, self._reads.in_view)
 
     def _fold(self, session: Any) -> None:
-        """Every own commit leaves a small file behind, and every read opens all of them."""
+        """Every own commit leaves a small file behind, and every read opens all of them. The next change set folds those of
+        a view that can be written whole."""
         table = self._own_table()
-        if table is None or not table.wants_folding:
+        if table is None or not table.wants_folding or table.is_folded_whole:
             return
         started = time.monotonic()
         self.workspace.listener(Event(Moment.FOLDING, self.epoch, str(self.view.name)))

@@ -48,6 +48,8 @@ def compare_bags(
       (1, None)
     unexpected: 1
       (3, 0.0)
+    >>> print(compare_bags([([1.0, float("nan")],)], [([1.0, float("nan")],)]))
+    the bags are equal
     """
     wanted, found = Counter(map(_frozen_row, expected)), Counter(map(_frozen_row, seen))
     missing, unexpected = list((wanted - found).elements()), list((found - wanted).elements())
@@ -74,8 +76,11 @@ def _without_close_pairs(
     return left, [row for rows in candidates.values() for row in rows]
 
 
-def _exact_part(row: Row) -> Row:
-    return tuple("a float" if isinstance(value, float) else value for value in row)
+def _exact_part(value: Any) -> Any:
+    """A row, or a value in it, without its floating-point numbers."""
+    if isinstance(value, tuple):
+        return tuple(map(_exact_part, value))
+    return "a float" if isinstance(value, float) else value
 
 
 def _is_close(one: Any, other: Any, tolerance: float) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from tests.support.arrow_rows import table_of
 from viewkeeper.execution.apply import (
     apply_by_overwriting,
     apply_by_own_commit,
@@ -26,7 +27,6 @@ from viewkeeper.execution.input_changes import schema_text
 from viewkeeper.execution.spark_session import OWN_SETTINGS
 from viewkeeper.generated_names import CHANGE_KIND, COPY_NUMBER
 from viewkeeper.maintenance.bag_changes import merge
-from viewkeeper.sources.arrow_types import arrow_schema
 from viewkeeper.sources.net_effect import freeze
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple, read_type_text
@@ -104,13 +104,6 @@ class Model:
 
     def bag(self) -> Counter[Any]:
         return Counter({key: len(rows) for key, rows in self.copies.items() if rows})
-
-
-def table_of(rows: list[tuple[Any, ...]], columns: tuple[Column, ...]) -> pa.Table:
-    schema = arrow_schema(columns)
-    return pa.Table.from_arrays(
-        [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)], schema=schema
-    )
 
 
 def bag_of(table: pa.Table) -> Counter[Any]:

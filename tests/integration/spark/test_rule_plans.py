@@ -14,9 +14,9 @@ import pytest
 
 from tests.maintenance.test_rules import VIEWS
 from tests.support.airline import EXAMPLE_VIEWS, WITH_MORE_TABLES, with_trust
+from tests.support.arrow_rows import show_to_spark
 from tests.support.random_selects import TABLES, random_keyed_select
 from tests.support.rule_runner import answers, transition
-from viewkeeper.execution.input_changes import schema_text
 from viewkeeper.maintenance.plan import Derive, MaintenancePlan, WriteChangeSet
 from viewkeeper.maintenance.rules.plan_rules import plan_by_rules
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -60,7 +60,7 @@ def typed_cases(spark: Any) -> Iterator[tuple[Case, tuple[Column, ...]]]:
     """Views whose columns have the types that Spark gives them."""
     schema = read_schema(TYPED)
     for table in schema.tables:
-        spark.createDataFrame([], schema_text(table.columns)).createOrReplaceTempView(table.name.name)
+        show_to_spark(spark, table.name.name, [], table.columns)
     for text in TYPED_VIEWS:
         fields = json.loads(spark.sql(text).schema.json())["fields"]
         columns = tuple(Column(each["name"], from_delta(each["type"])) for each in fields)
@@ -97,8 +97,7 @@ def test_spark_and_duckdb_agree_on_what_rules_find(spark: Any) -> None:
                 rows = before if is_view else states[read.object_id].rows(read.state)
                 columns = view.columns if is_view else states[read.object_id].columns
                 fill(database, read.relation, columns, rows)
-                frame = spark.createDataFrame([tuple(row) for row in rows], schema_text(columns))
-                frame.createOrReplaceTempView(f"`{read.relation}`")
+                show_to_spark(spark, read.relation, rows, columns)
             expected = database.execute(to_duckdb(step.sql)).fetchall()
             on_spark: list[Row] = [tuple(row) for row in spark.sql(step.sql).collect()]
             difference = compare_bags(expected, on_spark)
@@ -123,8 +122,7 @@ def test_sides_of_different_types_are_compared_as_spark_compares_them(spark: Any
                     is_view = read.object_id == view.id
                     rows = before if is_view else states[read.object_id].rows(read.state)
                     shape = view.columns if is_view else states[read.object_id].columns
-                    frame = spark.createDataFrame([tuple(row) for row in rows], schema_text(shape))
-                    frame.createOrReplaceTempView(f"`{read.relation}`")
+                    show_to_spark(spark, read.relation, rows, shape)
                 if isinstance(step, Derive):
                     spark.sql(step.sql).createOrReplaceTempView(f"`{step.relation}`")
             (changes,) = (each for each in plan.steps if isinstance(each, WriteChangeSet))
@@ -139,6 +137,5 @@ def test_sides_of_different_types_are_compared_as_spark_compares_them(spark: Any
 
 def answer(spark: Any, case: Case, rows: Rows) -> list[Row]:
     for table in case.schema.tables:
-        frame = spark.createDataFrame([tuple(row) for row in rows[table.id]], schema_text(table.columns))
-        frame.createOrReplaceTempView(table.name.name)
+        show_to_spark(spark, table.name.name, rows[table.id], table.columns)
     return [tuple(row) for row in spark.sql(case.text).collect()]
