@@ -86,7 +86,7 @@ def _share(counts: Counter[Strategy]) -> float:
 
 
 def _largest(number: int) -> int:
-    return LARGEST or (1000 if number % 10 == 0 else 350)
+    return LARGEST or (900 if number % 10 == 0 else 280)
 
 
 @pytest.fixture(scope="module")
