@@ -90,6 +90,8 @@ def test_an_estimate_tells_columns_apart(address: str) -> None:
     assert files.estimated_rows("day", [date(2024, 1, 3)]) == 10
     assert files.estimated_rows("word", [None]) == 50
     assert files.estimated_rows("unknown", [1]) > 1e9
+    assert files.estimated_rows("k", range(10)) < files.estimated_rows("word", ["w1"])
+    assert files.estimated_rows("k", [200]) == 0
 
 
 def placed(files: DataFiles, keys: list[int]) -> pa.Table:

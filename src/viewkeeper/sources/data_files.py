@@ -7,7 +7,6 @@ mapped, padded or widened columns.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,8 +45,9 @@ class DataFiles:
         return [name for name, rows in self._estimates(column, values) if rows]
 
     def estimated_rows(self, column: str, values: Collection[Any]) -> float:
-        """About how many rows have one of the values in a column."""
-        return sum(rows for _, rows in self._estimates(column, values))
+        """About how many rows have one of the values in a column: one for each at least, if there can be any at all."""
+        rows = sum(rows for _, rows in self._estimates(column, values))
+        return max(rows, len(values)) if rows else 0.0
 
     def _estimates(self, column: str, values: Collection[Any]) -> Iterator[tuple[str, float]]:
         """By file; nothing only where there can be no such row."""
@@ -63,7 +63,7 @@ class DataFiles:
             estimate = float(nulls) if len(known) < len(values) else 0.0
             if nulls < rows:
                 within = bisect_right(known, most) - bisect_left(known, least)
-                estimate += within * (rows - nulls) / _different(least, most, rows - nulls)
+                estimate += (rows - nulls) * _share(least, most, within)
             yield name, estimate
 
     def are_whole(self, names: Sequence[str]) -> bool:
@@ -100,17 +100,21 @@ class DataFiles:
 
 
 _MANY = 1e12
+_SHARE_OF_TEXTS = 0.1
+"""Statistics do not tell how often a text occurs: a guess, so that texts are not taken for more telling than keys."""
 
 
-def _different(least: Any, most: Any, rows: int) -> float:
-    """About how many different values a column of a file has; of texts that is a guess."""
+def _share(least: Any, most: Any, within: int) -> float:
+    """About which part of a file's rows has one of so many values that lie between its least and its greatest."""
+    if not within:
+        return 0.0
     match least, most:
         case int(), int():
-            return min(rows, most - least + 1)
+            return min(1.0, within / (most - least + 1))
         case date(), date():
-            return min(rows, (most - least).days + 1)
+            return min(1.0, within / ((most - least).days + 1))
         case _:
-            return math.sqrt(rows)
+            return _SHARE_OF_TEXTS
 
 
 def file_name(address: str) -> str:

@@ -16,13 +16,17 @@ from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
 from viewkeeper.sources import change_feed, data_files
 from viewkeeper.sources.data_files import DataFiles
 from viewkeeper.sources.delta_failures import storage_failures
+from viewkeeper.sources.newest_commit import NewestCommit, newest_commit
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
 from viewkeeper.sql.binding import Column
+
+_MOST_OPENED = 100
 
 
 class DeltaRsLog:
     def __init__(self, storage_options: dict[str, str] | None = None) -> None:
         self._options = storage_options
+        self._opened: dict[str, tuple[NewestCommit, DeltaTable]] = {}
 
     def exists(self, address: str) -> bool:
         with storage_failures(f"the Delta table at {address}"):
@@ -103,6 +107,17 @@ class DeltaRsLog:
             return [_read_commit(log, version) for version in range(max(first, 0), last + 1)]
 
     def _open(self, address: str) -> DeltaTable:
+        """The table at its newest version; as it was opened before, if nobody has committed since."""
+        newest = newest_commit(address)
+        known = self._opened.pop(address, None)
+        table = known[1] if known is not None and known[0] == newest else self._open_anew(address)
+        if newest is not None:
+            self._opened[address] = newest, table
+            if len(self._opened) > _MOST_OPENED:
+                del self._opened[next(iter(self._opened))]
+        return table
+
+    def _open_anew(self, address: str) -> DeltaTable:
         try:
             with storage_failures(f"the Delta table at {address}"):
                 return DeltaTable(address, storage_options=self._options)

@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from viewkeeper.errors import ConcurrencyProblem, NotAWarehouseError
 from viewkeeper.sources.delta_failures import storage_failure, storage_failures
+from viewkeeper.sources.newest_commit import NewestCommit, newest_commit
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.catalogue_rows import Row, from_rows, to_rows
 from viewkeeper.storage.layout import Layout
@@ -47,6 +48,7 @@ class DeltaStore:
     def __init__(self, layout: Layout, storage_options: dict[str, str] | None = None) -> None:
         self._layout = layout
         self._options = storage_options
+        self._known: tuple[NewestCommit, Catalogue, int] | None = None
 
     def exists(self) -> bool:
         with storage_failures("the warehouse"):
@@ -60,11 +62,16 @@ class DeltaStore:
             self._create_table(self._layout.catalogue, _as_arrow(catalogue), "the catalogue of the warehouse")
 
     def read(self) -> tuple[Catalogue, int]:
-        """The catalogue and the version to name when it is swapped."""
+        """The catalogue and the version to name when it is swapped; as it was read before, if nobody has changed it since."""
+        newest = newest_commit(self._layout.catalogue)
+        if newest is not None and self._known is not None and self._known[0] == newest:
+            return self._known[1:]
         table = self._open_catalogue()
         with storage_failures("the catalogue of the warehouse"):
             rows = [Row(*values) for values in _read_columns(table, Row._fields)]
-        return from_rows(rows), table.version()
+        catalogue = from_rows(rows)
+        self._known = None if newest is None else (newest, catalogue, table.version())
+        return catalogue, table.version()
 
     def swap(self, catalogue: Catalogue, expected_version: int) -> bool:
         """Write the catalogue if it still is at the expected version; False if it is not."""
