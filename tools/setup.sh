@@ -67,8 +67,9 @@ make_venv() {
 }
 
 pip_install() {
-    # Nothing is built in isolation: the build tools come from the lock file too, with their hashes.
-    "$VENV_PYTHON" -m pip install --disable-pip-version-check --no-input --no-build-isolation --use-pep517 \
+    # Nothing is built in isolation: the build tools come from the lock file too, with their hashes. Python compiles what it
+    # imports; compiling everything here takes longer.
+    "$VENV_PYTHON" -m pip install --disable-pip-version-check --no-input --no-build-isolation --use-pep517 --no-compile \
         "$@" >>"$LOG" 2>&1 && return
     if grep -qE 'NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|NameResolutionError|Connection (refused|reset)|Network is unreachable|Temporary failure in name resolution|Read timed out' "$LOG"; then
         fail "the Python package index could not be reached (see $LOG)." \

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(0)]
 VIEWS = 10
 """In one warehouse."""
 
-LARGEST = int(os.environ.get("VIEWKEEPER_FUZZ_LARGEST", "400"))
+LARGEST = int(os.environ.get("VIEWKEEPER_FUZZ_LARGEST", "350"))
 """Characters of a view; Spark takes many seconds to analyse the plans of the largest."""
 
 CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000")) // 50

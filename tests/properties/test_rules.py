@@ -50,7 +50,7 @@ from viewkeeper.testing.agreement import definition
 SEED = int(os.environ.get("VIEWKEEPER_FUZZ_SEED", "1991"))
 RANDOM_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 16
 PLANNED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 40
-KEYED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 40
+KEYED_VIEWS = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "1000")) // 50
 STREAMS = 4
 LONGEST_SEARCH = 60
 

@@ -22,7 +22,7 @@ from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple
 
 MOST_FILES = 64
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 256 * 1024 * 1024
 """Of the columns to read, as they are stored; why so many is in docs/decisions/0008-plain-parquet.md."""
 
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
