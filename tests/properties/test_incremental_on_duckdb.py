@@ -91,7 +91,7 @@ def _share(counts: Counter[Strategy]) -> float:
 
 
 def _largest(number: int) -> int:
-    return LARGEST or (900 if number % 10 == 0 else 260)
+    return LARGEST or (700 if number % 10 == 0 else 240)
 
 
 @pytest.fixture(scope="module")
