@@ -37,7 +37,7 @@ from viewkeeper.testing.views import CONSTRUCTS
 
 CASES = int(os.environ.get("VIEWKEEPER_FUZZ_CASES", "3000"))
 BROKEN, KEPT = CASES // 10, CASES // 12
-PLAIN = CASES - CASES // 12
+PLAIN = CASES - KEPT
 """Cases whose changes break constraints, cases with kept groups (those views that have groups inside), and all others: together
 more than are asked for."""
 
