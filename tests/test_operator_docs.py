@@ -34,7 +34,9 @@ OPERATORS = Path(__file__).parent.parent / "docs" / "operators"
 PAGES = sorted(path.stem for path in OPERATORS.glob("*.md") if path.name != "README.md")
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"^\s*--")
-_TAIL = re.compile(r"  step \d+: (find these \w+ in the view|update the groups|store the change set)$")
+_TAIL = re.compile(
+    r"  step \d+: (find these \w+ in the view(, and store the change set)?|update the groups|store the change set)$"
+)
 
 
 @dataclass(frozen=True)

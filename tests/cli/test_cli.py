@@ -122,7 +122,7 @@ def test_plan_shows_the_sql_that_would_run(
         "SELECT name FROM `item_new` AS `item`, `line_new` AS `line` WHERE price < 1 AND item.id = item"
     )
     steps = plan["refresh"]["steps"]
-    assert [step["step"] for step in steps] == ["Derive", "Derive", "WriteChangeSet", "ApplyChangeSet"]
+    assert [step["step"] for step in steps] == ["Derive", "WriteChangeSet", "ApplyChangeSet"]
     assert "FROM `item_removed` AS `item`" in steps[0]["sql"]
 
 

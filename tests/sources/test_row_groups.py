@@ -115,13 +115,13 @@ def test_only_row_groups_that_can_hold_a_value_are_read(
     rows = pa.table({"k": pa.array([*range(30), *([None] * 10)], pa.int64())})
     address = written(tmp_path, "a.parquet", rows, row_group_size=10)
     groups: list[int] = []
-    plain = row_groups._File.rows
+    plain = row_groups._File.read
 
     def noted(file: Any, group: int, columns: Any) -> pa.Table:
         groups.append(group)
         return plain(file, group, columns)
 
-    monkeypatch.setattr(row_groups._File, "rows", noted)
+    monkeypatch.setattr(row_groups._File, "read", noted)
     found = rows_with(values, column, [Column("k", Simple("BIGINT"))], [address], MANY)
     assert found is not None
     assert sorted(set(groups)) == read

@@ -47,15 +47,19 @@ def known_keys(catalogue: Catalogue, definition: ViewDefinition) -> Declarations
     for each in definition.query.inputs:
         record = catalogue.object(each.object_id)
         if isinstance(record, ViewRecord):
-            below = definition_of(record, catalogue)
-            key = (
-                None
-                if isinstance(below.algebra, OutsideAlgebra)
-                else key_of(below.algebra, known_keys(catalogue, below))
-            )
+            key = likely_key(record, catalogue)
             if key is not None:
-                found[record.id] = Declared((UniqueKey(key.columns, f"the key of {record.name}"),))
+                found[record.id] = Declared((UniqueKey(key, f"the key of {record.name}"),))
     return found
+
+
+def likely_key(view: ViewRecord, catalogue: Catalogue) -> tuple[str, ...] | None:
+    """Columns that tell the rows of a view apart if everything that is declared holds: none at all if it has one row."""
+    definition = definition_of(view, catalogue)
+    if isinstance(definition.algebra, OutsideAlgebra):
+        return None
+    key = key_of(definition.algebra, known_keys(catalogue, definition))
+    return None if key is None else key.columns
 
 
 def reliable_declarations(

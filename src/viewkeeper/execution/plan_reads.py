@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.execution.apply import OwnTable, stored_schema
+from viewkeeper.execution.counted_changes import CountedChanges
 from viewkeeper.execution.epoch_reads import EpochReads, Found, Lookup, words_in
 from viewkeeper.execution.input_changes import InputChanges, can_limit, schema_text
 from viewkeeper.execution.local_relations import local_relation
@@ -68,19 +69,69 @@ class PlanReads:
         files = None if table is None else self.workspace.log.data_files(address, version, columns)
         wanted = _most_telling(self._limiting(read.limit, columns), files)
         if files is not None and wanted is not None:
-            found = self._found_in_view(session, files, wanted)
+            found = self._found_in_view(session, files, wanted, stored_schema(columns))
             if found is not None:
                 self.in_view.append(found)
                 return _local(session, found, columns)
         select = select_from(delta_table(address, version), [column(each.name) for each in columns])
         return session.sql(render(_where(select, wanted)))
 
-    def _found_in_view(self, session: Any, files: DataFiles, wanted: Wanted) -> pa.Table | None:
-        columns = stored_schema((*self.view.columns, *self.view.hidden))
+    def _found_in_view(
+        self, session: Any, files: DataFiles, wanted: Wanted, columns: Sequence[Column]
+    ) -> pa.Table | None:
         if not may_be_few([files], wanted, columns):
             return None
         found = few_rows(session, wanted, columns, holding([files], wanted).values())
         return None if found is None else files.live(found)
+
+    def copies_in_view(
+        self, session: Any, changes: CountedChanges, key: Sequence[str]
+    ) -> Sequence[int] | None:
+        """How many copies the view has of each row; None if that is not to be had without a job. Columns that tell rows
+        apart are read first, the others only of rows that these do not decide."""
+        table = self.own_table
+        if table is None:
+            return None
+        if table.is_small:
+            return changes.copies_in(table.rows())
+        columns = (*self.view.columns, *self.view.hidden)
+        files = self.workspace.log.data_files(
+            self.workspace.layout.rows(self.view.location), table.files.version, columns
+        )
+        if files is None:
+            return None
+        copies = [max(0, -count) for count in changes.counts]
+        open_rows = self._not_decided(session, changes, [c for c in columns if c.name in key], files)
+        if open_rows:
+            rest = changes.at(open_rows)
+            wanted = _most_telling(_values_of(rest.rows, columns), files)
+            found = (
+                None
+                if wanted is None
+                else self._found_in_view(session, files, wanted, stored_schema(columns))
+            )
+            if found is None:
+                return None
+            self.in_view.append(found)
+            for row, number in zip(open_rows, rest.copies_in(found), strict=True):
+                copies[row] = number
+        return copies
+
+    def _not_decided(
+        self, session: Any, changes: CountedChanges, key: Sequence[Column], files: DataFiles
+    ) -> list[int]:
+        """Of which rows it must be asked whether the view has them. Of the others the places are known then."""
+        every = list(range(len(changes.counts)))
+        names = [each.name for each in key]
+        wanted = _most_telling(_values_of(changes.rows, key), files)
+        found = None if wanted is None else self._found_in_view(session, files, wanted, key)
+        if found is None:
+            return every
+        is_decided = changes.decided_by(names, found)
+        self.in_view.append(
+            changes.at([row for row in every if is_decided[row]]).going_with_places(names, found)
+        )
+        return [row for row in every if not is_decided[row]]
 
     # -- tables and other views
 
@@ -224,6 +275,16 @@ def _most_telling(candidates: Sequence[Wanted], files: DataFiles | None) -> Want
     if files is None:
         return candidates[0] if candidates else None
     return min(candidates, key=lambda each: files.estimated_rows(each.column, each.values), default=None)
+
+
+def _values_of(rows: pa.Table, columns: Sequence[Column]) -> list[Wanted]:
+    """For each column by whose values rows can be found, those of these rows."""
+    values = {each: rows.column(each.name).unique().to_pylist() for each in columns}
+    return [
+        Wanted(each.name, frozenset(found))
+        for each, found in values.items()
+        if can_limit(each.data_type, found)
+    ]
 
 
 def _where(select: exp.Select, wanted: Wanted | None) -> exp.Select:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.errors import ConstraintViolatedError, RefreshPolicyError
 from viewkeeper.execution.choice import choose
-from viewkeeper.execution.constraints import distrust, holds_now, reliable_declarations
+from viewkeeper.execution.constraints import distrust, holds_now, likely_key, reliable_declarations
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
 from viewkeeper.execution.progress import Event, Moment
@@ -108,6 +108,7 @@ class ViewRefresh:
             lambda: self.workspace.listener(stored),
             predicted=predicted,
             epoch_reads=self.epoch_reads,
+            likely_key=lambda: likely_key(self.view, self.catalogue) or (),
         )
         run.run(plan)
         return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from viewkeeper.execution.apply import (
     own_table,
     stored_schema,
 )
+from viewkeeper.execution.counted_changes import CountedChanges, can_be_counted
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, InputChanges
 from viewkeeper.execution.local_relations import local_relation
@@ -89,6 +90,8 @@ class PlanRun:
     query_text: Substitution | None = None
     predicted: float | None = None
     epoch_reads: EpochReads | None = None
+    likely_key: Callable[[], Sequence[str]] = tuple
+    """Columns that tell the view's rows apart if all that is declared holds; nothing relies on it."""
     inserted: int = 0
     deleted: int = 0
     change_set: pa.Table | None = None
@@ -108,17 +111,21 @@ class PlanRun:
                     break
                 started = time.monotonic()
                 with spark_failures(f"{self.view.name} was refreshed ({step.title})", self.query_text):
-                    for read in step.reads:
-                        if read.relation not in registered:
-                            frame = self._reads.frame(session, read)
-                            frame.createOrReplaceTempView(quote(read.relation))
-                            registered.append(read.relation)
-                    self._run_step(session, step, registered)
+                    if not self._count_change_set(session, step):
+                        self._register_reads(session, step, registered)
+                        self._run_step(session, step, registered)
                 self.steps.append((self._told(step), round(time.monotonic() - started, 3)))
         finally:
             for frame in self.kept:
                 frame.unpersist()
             _drop_relations(session, registered)
+
+    def _register_reads(self, session: Any, step: Step, registered: list[str]) -> None:
+        for read in step.reads:
+            if read.relation not in registered:
+                frame = self._reads.frame(session, read)
+                frame.createOrReplaceTempView(quote(read.relation))
+                registered.append(read.relation)
 
     def _told(self, step: Step) -> str:
         """What the report calls a step: with the way it went, or which rows had been found for another view."""
@@ -204,40 +211,60 @@ class PlanRun:
 
     def _write_change_set(self, session: Any, step: WriteChangeSet) -> None:
         """Store the change set once: a repeated epoch finds it and uses it."""
-        address = self.workspace.layout.changes(self.view.location)
         size = self._stored_size()
-        if size is None:
-            size = self._compute_change_set(session, step, address)
+        self._is_stored(self._compute_change_set(session, step) if size is None else size)
+
+    def _is_stored(self, size: tuple[int, int]) -> None:
         self.inserted, self.deleted = size
         self.on_change_set_stored()
+
+    def _count_change_set(self, session: Any, step: Step) -> bool:
+        """Store the change set of few signed rows without running the step's SQL, if that can be done."""
+        if not isinstance(step, WriteChangeSet) or step.signed is None or not self._writes_itself:
+            return False
+        signed = self._reads.computed.get(step.signed.relation)
+        if signed is None or not can_be_counted(self._stored) or self._stored_size() is not None:
+            return False
+        changes = CountedChanges.of(signed, self._stored)
+        if step.signed.are_all_copies:
+            copies: Sequence[int] | None = [-count for count in changes.counts]
+        else:
+            copies = self._reads.copies_in_view(session, changes, self.likely_key())
+        if copies is None:
+            return False
+        self._is_stored(self._store_collected(changes.change_set(copies)))
+        return True
 
     def _stored_size(self) -> tuple[int, int] | None:
         """The size of this epoch's change set, if a dead process has stored it already."""
         address = self.workspace.layout.changes(self.view.location)
         return self.workspace.log.change_set_size(address, self.epoch)
 
-    def _compute_change_set(self, session: Any, step: WriteChangeSet, address: str) -> tuple[int, int]:
+    def _compute_change_set(self, session: Any, step: WriteChangeSet) -> tuple[int, int]:
         found = session.sql(step.sql)
         if self._writes_itself:
             collected = found.limit(MOST_DRIVER_ROWS + 1).toArrow()
             if collected.num_rows <= MOST_DRIVER_ROWS:
-                columns = (*stored_schema(self._stored), Column(CHANGE_KIND, Simple("STRING")))
-                self.change_set = in_arrow_types(collected, columns)
-                kinds = self.change_set.column(CHANGE_KIND).to_pylist()
-                if kinds:
-                    self._commit_once(
-                        partial(self._append_change_set, address),
-                        lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
-                    )
-                return kinds.count(INSERTED), kinds.count(DELETED)
-        self._append_by_spark(found, address)
-        size = self.workspace.log.change_set_size(address, self.epoch)
+                return self._store_collected(collected)
+        self._append_by_spark(found, self.workspace.layout.changes(self.view.location))
+        size = self._stored_size()
         if size is None:
             raise CorruptWarehouseError(
                 f"the change set of {self.view.name} in epoch {self.epoch} was written and is not there.",
                 "repeat the refresh.",
             )
         return size
+
+    def _store_collected(self, changes: pa.Table) -> tuple[int, int]:
+        columns = (*stored_schema(self._stored), Column(CHANGE_KIND, Simple("STRING")))
+        self.change_set = in_arrow_types(changes, columns)
+        kinds = self.change_set.column(CHANGE_KIND).to_pylist()
+        if kinds:
+            address = self.workspace.layout.changes(self.view.location)
+            self._commit_once(
+                partial(self._append_change_set, address), lambda: self._stored_size() is not None
+            )
+        return kinds.count(INSERTED), kinds.count(DELETED)
 
     def _append_change_set(self, address: str) -> None:
         mark = Mark(change_set_application(self.view.id), self.epoch, epoch_marker(self.epoch))
@@ -261,10 +288,7 @@ class PlanRun:
             .option("txnVersion", str(self.epoch))
             .option("userMetadata", epoch_marker(self.epoch))
         )
-        self._commit_once(
-            lambda: writer.save(address),
-            lambda: self.workspace.log.change_set_size(address, self.epoch) is not None,
-        )
+        self._commit_once(lambda: writer.save(address), lambda: self._stored_size() is not None)
 
     def _apply(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         if (not self.inserted and not self.deleted) or self._is_applied():

@@ -93,10 +93,12 @@ def signed_difference(new: str, old: str, columns: Sequence[Column]) -> str:
 
 
 def signed_changes(delta: str, old: str, columns: Sequence[Column]) -> str:
-    """The change set of signed rows; `old` holds what the view has of these rows already."""
+    """The change set of signed rows; `old` holds at least what the view has of these rows already."""
     names = [each.name for each in columns]
+    held = _alike(old, delta, columns, names)
     signed = union_all(
-        _tagged(delta, names, column(SIGN), literal(0)), _tagged(old, names, literal(0), literal(1))
+        _tagged(delta, names, column(SIGN), literal(0)),
+        held.select(alias(literal(0), SIGN), alias(literal(1), OLD_COUNT)),
     )
     return render(_copies(_netted(signed, columns), columns))
 
@@ -129,30 +131,34 @@ def set_changes(candidates: str, old: str | None, columns: Sequence[Column]) -> 
     return render(_copies(grouped_rows(rows.subquery(), columns, counts).having(differs), columns))
 
 
+def leaving_changes(leaving: str, columns: Sequence[Column]) -> str:
+    """The change set of rows that go, with the sign −1; they are all that the view has of them."""
+    names = [each.name for each in columns]
+    return render(_copies(_netted(_tagged(leaving, names, column(SIGN), literal(1)), columns), columns))
+
+
 def touched_rows(relation: str, delta: str, columns: Sequence[Column]) -> str:
     """The rows of a relation that equal some row of the delta, NULLs matching NULLs."""
-    same = [
-        exp.NullSafeEQ(
-            this=comparable(column(each.name, relation), each.data_type),
-            expression=comparable(column(each.name, delta), each.data_type),
-        )
-        for each in columns
-    ]
-    select = select_from(relation_named(relation), [column(each.name, relation) for each in columns])
-    return render(semi_joined(select, delta, same))
+    return render(_alike(relation, delta, columns, [each.name for each in columns]))
 
 
 def positions(rows: str, going: str, columns: Sequence[Column]) -> str:
     """File and position of the stored rows that equal some row of another relation in all stored columns."""
+    return render(_alike(rows, going, columns, [FILE, POSITION]))
+
+
+def _alike(rows: str, others: str, columns: Sequence[Column], shown: Sequence[str]) -> exp.Select:
+    """Of the rows that equal some row of another relation in these columns, NULLs matching NULLs, what is to be shown."""
     same = [
         exp.NullSafeEQ(
             this=comparable(column(each.name, rows), each.data_type),
-            expression=comparable(column(each.name, going), each.data_type),
+            expression=comparable(column(each.name, others), each.data_type),
         )
         for each in columns
     ]
-    select = select_from(relation_named(rows), [column(FILE, rows), column(POSITION, rows)])
-    return render(semi_joined(select, going, same))
+    return semi_joined(
+        select_from(relation_named(rows), [column(name, rows) for name in shown]), others, same
+    )
 
 
 def _difference(new: str, old: str, columns: Sequence[Column]) -> exp.Select:
@@ -168,7 +174,7 @@ def _tagged(relation: str, names: Sequence[str], sign: exp.Expr, is_old: exp.Exp
     return select_from(relation_named(relation), items)
 
 
-def _netted(signed: exp.Union, columns: Sequence[Column]) -> exp.Select:
+def _netted(signed: exp.Query, columns: Sequence[Column]) -> exp.Select:
     """Signed rows added up; what adds up to nothing is no change."""
     counts = [
         alias(call("SUM", column(SIGN)), SIGNED_COUNT),

@@ -143,13 +143,28 @@ class LoadRows:
 
 
 @dataclass(frozen=True)
+class SignedRows:
+    """A relation of the plan that has rows with signs. `are_all_copies` says that they go, all that the view has of them."""
+
+    relation: str
+    are_all_copies: bool = False
+
+
+@dataclass(frozen=True)
 class WriteChangeSet:
-    """Compute the view's change set and store it, before the view itself is touched."""
+    """Compute the view's change set and store it, before the view itself is touched.
+
+    `signed` says that it is the change set of signed rows, which can be counted without running the SQL.
+    """
 
     sql: str
     reads: tuple[Read, ...]
+    signed: SignedRows | None = None
 
-    title = "store the change set"
+    @property
+    def title(self) -> str:
+        asks = self.signed is not None and not self.signed.are_all_copies
+        return f"{'find these rows in the view, and ' if asks else ''}store the change set"
 
 
 @dataclass(frozen=True)

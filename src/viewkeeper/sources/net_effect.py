@@ -77,13 +77,23 @@ def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | No
 
 def net_bag(rows: pa.Table, signs: Sequence[int]) -> dict[State, pa.Table]:
     """Signed rows added up."""
-    counts: dict[Hashable, list[int]] = {}
-    for row, (values, sign) in enumerate(zip(frozen_rows(rows), signs, strict=True)):
-        entry = counts.setdefault(values, [row, 0])
-        entry[1] += sign
-    removed = [row for row, count in counts.values() for _ in range(-count)]
-    added = [row for row, count in counts.values() for _ in range(count)]
+    counts = list(added_up(frozen_rows(rows), signs).values())
+    removed = [row for row, count in counts for _ in range(-count)]
+    added = [row for row, count in counts for _ in range(count)]
     return {State.REMOVED: rows_at(rows, removed), State.ADDED: rows_at(rows, added)}
+
+
+def added_up(rows: Sequence[Hashable], signs: Sequence[int]) -> dict[Hashable, tuple[int, int]]:
+    """Of each row that remains: where it stands first, and the sum of its signs.
+
+    >>> added_up(["a", "b", "a", "b"], [1, 1, 1, -1])
+    {'a': (0, 2)}
+    """
+    sums: dict[Hashable, tuple[int, int]] = {}
+    for at, (row, sign) in enumerate(zip(rows, signs, strict=True)):
+        first, total = sums.get(row, (at, 0))
+        sums[row] = (first, total + sign)
+    return {row: (first, total) for row, (first, total) in sums.items() if total}
 
 
 def feed_signs(feed: pa.Table) -> list[int]:

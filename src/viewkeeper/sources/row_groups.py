@@ -6,8 +6,10 @@ few row groups: first in the one column, then, only where there are such rows, t
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -46,8 +48,12 @@ class _File:
         chunks = (chunk for group in self.groups for chunk in _chunks(self.parquet, group))
         return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in wanted)
 
-    def rows(self, group: int, columns: Sequence[Column]) -> pa.Table:
-        return in_arrow_types(self.parquet.read_row_group(group, self.stored(columns)), columns)
+    def read(self, group: int, columns: Sequence[Column]) -> pa.Table:
+        """Columns of a row group as the file has them, for a thread of its own: readers are not shared. Texts stay numbers
+        of a dictionary until few rows are left of them."""
+        names = self.stored(columns)
+        own = pq.ParquetFile(self.address, metadata=self.parquet.metadata, read_dictionary=names)
+        return own.read_row_group(group, names, use_threads=False)
 
 
 def rows_with(
@@ -73,15 +79,9 @@ def rows_with(
         files = [_holding(file, values, column) for file in files]
         if sum(file.bytes_of(columns) for file in files) > MOST_BYTES:
             return None
-        found = [no_rows_with_places(columns)]
-        for part in (part for file in files for part in _found(file, values, column, columns)):
-            found.append(part)
-            most -= part.num_rows
-            if most < 0:
-                break
+        return _found_in_all(files, _Search(values, column, columns), most)
     except (OSError, pa.ArrowException):
         return None
-    return pa.concat_tables(found)
 
 
 def no_rows_with_places(columns: Sequence[Column]) -> pa.Table:
@@ -121,18 +121,50 @@ def _chunks(parquet: pq.ParquetFile, group: int) -> Iterator[pq.ColumnChunkMetaD
     return (found.column(at) for at in range(found.num_columns))
 
 
-def _found(
-    file: _File, values: Collection[Any], column: str, columns: Sequence[Column]
-) -> Iterator[pa.Table]:
-    searched = [each for each in columns if each.name == column]
-    for group, start in file.groups.items():
-        found = file.rows(group, searched).column(0)
+@dataclass(frozen=True)
+class _Search:
+    """The values, the column that is to have them, and all columns to find."""
+
+    values: Collection[Any]
+    column: str
+    columns: Sequence[Column]
+
+    def rows_in(self, file: _File, group: int, start: int) -> pa.Table | None:
+        """The rows of a row group, whose first one has this position in its file; None if there are none."""
+        asked = [each for each in self.columns if each.name == self.column]
+        searched = in_arrow_types(file.read(group, asked), asked)
+        found = searched.column(0)
         if pa.types.is_integer(found.type):
             found = found.cast(pa.int64())  # the values may be of a wider type
-        within = pc.indices_nonzero(pc.is_in(found, pa.array(list(values), found.type)))
-        if len(within):
-            rows = file.rows(group, columns).take(within)
-            yield _with_places(rows, file.address, pc.add(within.cast(pa.int64()), start))
+        within = pc.indices_nonzero(pc.is_in(found, pa.array(list(self.values), found.type)))
+        if not len(within):
+            return None
+        rows = searched.take(within)
+        rest = [each for each in self.columns if each.name != self.column]
+        if rest:
+            others = file.read(group, rest).take(within)
+            for name in others.column_names:
+                rows = rows.append_column(name, others.column(name))
+        return _with_places(
+            in_arrow_types(rows, self.columns), file.address, pc.add(within.cast(pa.int64()), start)
+        )
+
+
+def _found_in_all(files: Sequence[_File], search: _Search, most: int) -> pa.Table:
+    """What the row groups have, each read by whichever processor is free: Arrow decodes outside of Python's lock."""
+    found = [no_rows_with_places(search.columns)]
+    parts = [(file, group, start) for file in files for group, start in file.groups.items()]
+    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, max(1, len(parts)))) as threads:
+        waiting = [threads.submit(search.rows_in, *part) for part in parts]
+        for each in waiting:
+            rows = each.result()
+            if rows is not None:
+                found.append(rows)
+                most -= rows.num_rows
+            if most < 0:
+                break
+        threads.shutdown(wait=True, cancel_futures=True)
+    return pa.concat_tables(found)
 
 
 def _with_places(rows: pa.Table, address: str, positions: pa.Array) -> pa.Table:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.generated_names import state_relation
-from viewkeeper.maintenance.bag_changes import signed_changes, touched_rows
+from viewkeeper.maintenance.bag_changes import signed_changes
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
-from viewkeeper.maintenance.plan import Derive, Limit, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Limit, Read, SignedRows, State, Step, WriteChangeSet
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.maintenance.whole_query import stored_project
 
@@ -29,16 +29,13 @@ def rows_steps(
     names = tuple(each.name for each in view.stored)
     limit = Limit(names, delta, names, keeps_nulls=True)
     alike = Read(state_relation(view.stem, "alike"), view.id, view.name, State.OLD, limit)
-    touched = state_relation(view.stem, "touched")
     return (
         *derivation.steps,
-        Derive(
-            "find these rows in the view",
-            touched,
-            touched_rows(alike.relation, delta, view.stored),
+        WriteChangeSet(
+            signed_changes(delta, alike.relation, view.stored),
             (alike,),
+            SignedRows(delta),
         ),
-        WriteChangeSet(signed_changes(delta, touched, view.stored), ()),
     )
 
 

@@ -18,12 +18,12 @@ from viewkeeper.facts.declared import Reliance, UniqueKey
 from viewkeeper.facts.safety.selects import Select
 from viewkeeper.facts.safety.verdicts import Place, Reference, ReferenceVerdict
 from viewkeeper.generated_names import SIGN, state_relation
-from viewkeeper.maintenance.bag_changes import signed_changes
+from viewkeeper.maintenance.bag_changes import leaving_changes
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
 from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, Kinds
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.group_state import ROWS
-from viewkeeper.maintenance.plan import Limit, Read, State, Step, WriteChangeSet
+from viewkeeper.maintenance.plan import Limit, Read, SignedRows, State, Step, WriteChangeSet
 from viewkeeper.maintenance.rules.decided import DecidedByView, decided_by_view
 from viewkeeper.maintenance.rules.view_analysis import analysis_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -150,7 +150,8 @@ def only_leaving_steps(
     delta = derivation.derive(
         f"find what leaves: {titles(rows)}", "delta", union([each.select for each in rows]), ends=True
     )
-    return (*derivation.steps, WriteChangeSet(signed_changes(delta, delta, view.stored), ()))
+    changes = leaving_changes(delta, view.stored)
+    return (*derivation.steps, WriteChangeSet(changes, (), SignedRows(delta, are_all_copies=True)))
 
 
 def _limit(leaving: Leaving) -> Limit | None:
