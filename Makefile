@@ -16,10 +16,9 @@ SERVERS := $(POSTGRES)
 ARGS ?=
 # Test processes side by side in check; each with Spark tests has a JVM of its own (about 2 GB). Three are no faster on two cores.
 WORKERS ?= 2
-# Random cases for fuzz, and how long soak goes on (a number of kills or of seconds).
+# How long fuzz and soak go on: a number of random cases or of kills, or of seconds.
 CASES ?= 1000
 KILLS ?=
-SECONDS ?=
 
 export PYTHON
 
@@ -57,8 +56,12 @@ test-spark: $(READY) ## The tests on real Spark and Delta
 tpch: $(READY) ## The 22 queries of TPC-H as views, through every kind of change, on Spark
 	$(RUN)/python -m pytest tests -m tpch --timeout=0 -s $(ARGS)
 
-fuzz: $(READY) $(SERVERS) ## Random views and changes against recomputation (CASES=1000)
+fuzz: $(READY) $(SERVERS) ## Random views and changes against recomputation (CASES=1000, or SECONDS=600 on DuckDB alone)
+ifdef SECONDS
+	$(RUN)/python -m tests.soak.random_views --seconds $(SECONDS) $(ARGS)
+else
 	VIEWKEEPER_FUZZ_CASES=$(CASES) VIEWKEEPER_FUZZ_LARGEST=10000 $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
+endif
 
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
 	$(RUN)/python -m tests.soak.kill_soak $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -1,7 +1,7 @@
 """Agreement with an oracle: plans for random views and random changes, run on DuckDB, give the query's bag.
 
-VIEWKEEPER_FUZZ_CASES and VIEWKEEPER_FUZZ_SEED say how many and which, VIEWKEEPER_FUZZ_SECONDS when to stop at the latest,
-VIEWKEEPER_FUZZ_LARGEST how many characters a view has at most.
+VIEWKEEPER_FUZZ_CASES and VIEWKEEPER_FUZZ_SEED say how many and which, VIEWKEEPER_FUZZ_LARGEST how many characters a view has at
+most; `make fuzz SECONDS=600` goes on for a time instead.
 With -s the strategies are listed by construct.
 """
 
@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 import pytest
 
 from tests.properties.regressions import REGRESSIONS
+from tests.support.random_cases import Tally, wrong_cases
 from viewkeeper.maintenance.build_plan import plan_refresh
-from viewkeeper.maintenance.plan import CheckConstraint, Strategy
+from viewkeeper.maintenance.plan import CheckConstraint
 from viewkeeper.testing import (
     Case,
-    Disagreement,
-    Outcome,
     case_of,
     check_case,
     check_case_with_kept_groups,
     random_case,
-    shrunk,
 )
 from viewkeeper.testing.agreement import definition
 from viewkeeper.testing.duckdb_runner import DuckDbRun, TableState
@@ -49,49 +46,20 @@ LARGEST = int(os.environ.get("VIEWKEEPER_FUZZ_LARGEST", "0"))
 """How many characters a view has at most. The largest tenth of all views takes nearly half of the time, so without it most
 views are small and none is huge; `make fuzz` has those too."""
 
-SECONDS = float(os.environ.get("VIEWKEEPER_FUZZ_SECONDS", "inf"))
-
-MOST_FAILURES = 5
-"""After so many the rest is not looked at."""
-
 LEAST_INCREMENTAL = 0.8
 """The share of refreshes that must not recompute."""
 
 pytestmark = pytest.mark.timeout(0)
 
 
-@dataclass
-class Tally:
-    """How the views with each construct were refreshed."""
-
-    cases: int = 0
-    by_construct: dict[str, Counter[Strategy]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def add(self, case: Case, outcome: Outcome) -> None:
-        self.cases += 1
-        for construct in case.constructs:
-            self.by_construct[construct].update(each.strategy for each in outcome.refreshes)
-
-    @property
-    def incremental(self) -> float:
-        return _share(sum(self.by_construct.values(), Counter()))
-
-    def __str__(self) -> str:
-        lines = [f"{self.cases} cases; refreshes by construct:"]
-        for construct, counts in sorted(
-            self.by_construct.items(), key=lambda each: (_share(each[1]), each[0])
-        ):
-            shown = ", ".join(f"{n} {s.value}" for s, n in counts.most_common())
-            lines.append(f"  {construct:28} {_share(counts):4.0%}  {shown}")
-        return "\n".join(lines)
-
-
-def _share(counts: Counter[Strategy]) -> float:
-    return 1 - counts[Strategy.RECOMPUTE] / max(1, counts.total())
-
-
 def _largest(number: int) -> int:
     return LARGEST or (700 if number % 10 == 0 else 240)
+
+
+def _cases(
+    numbers: range, breaks_constraints: bool = False, largest: Callable[[int], int] = _largest
+) -> Iterator[Case]:
+    return (random_case(SEED * 100_003 + at, breaks_constraints, largest(at)) for at in numbers)
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +76,13 @@ def test_what_was_wrong_once(database: duckdb.DuckDBPyConnection, case: Case) ->
 
 
 def test_random_views_have_every_construct() -> None:
-    found = [random_case(SEED * 100_003 + number, largest=_largest(number)) for number in range(1000)]
-    assert frozenset().union(*(case.constructs for case in found)) == CONSTRUCTS
+    assert frozenset().union(*(case.constructs for case in _cases(range(1000)))) == CONSTRUCTS
 
 
 @pytest.mark.parametrize("first", range(0, PLAIN, BLOCK))
 def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, first: int) -> None:
     tally = Tally()
-    failures = _failures(database, range(first, min(first + BLOCK, PLAIN)), tally)
+    failures = wrong_cases(database, _cases(range(first, min(first + BLOCK, PLAIN))), tally)
     print(f"\n{tally}")
     assert not failures, "\n\n".join(failures)
     if tally.cases == BLOCK:
@@ -129,9 +96,8 @@ def test_views_over_kept_groups_give_the_bag_of_the_query(
     """Every group inside a view that can be updated is kept in a hidden view of its own."""
     tally = Tally()
     numbers = range(first, min(first + BLOCK, KEPT))
-    failures = _failures(
-        database, numbers, tally, check=check_case_with_kept_groups, largest=lambda _: LARGEST or 500
-    )
+    cases = _cases(numbers, largest=lambda _: LARGEST or 500)
+    failures = wrong_cases(database, cases, tally, check_case_with_kept_groups)
     assert not failures, "\n\n".join(failures)
     if len(numbers) == BLOCK:
         assert tally.cases >= 0.3 * BLOCK, "few views have groups inside"
@@ -141,48 +107,8 @@ def test_views_over_kept_groups_give_the_bag_of_the_query(
 @pytest.mark.parametrize("first", range(0, BROKEN, BLOCK))
 def test_broken_constraints_are_found_or_do_no_harm(first: int, database: duckdb.DuckDBPyConnection) -> None:
     numbers = range(first, min(first + BLOCK, BROKEN))
-    failures = _failures(database, numbers, Tally(), breaks_constraints=True)
+    failures = wrong_cases(database, _cases(numbers, breaks_constraints=True), Tally())
     assert not failures, "\n\n".join(failures)
-
-
-Check = Callable[[duckdb.DuckDBPyConnection, Case], Outcome | None]
-
-
-def _failures(
-    database: duckdb.DuckDBPyConnection,
-    numbers: range,
-    tally: Tally,
-    breaks_constraints: bool = False,
-    check: Check = check_case,
-    largest: Callable[[int], int] = _largest,
-) -> list[str]:
-    """The messages of the cases that went wrong, made small."""
-    failures: list[str] = []
-    deadline = time.monotonic() + SECONDS
-    for number in numbers:
-        if time.monotonic() > deadline or len(failures) == MOST_FAILURES:
-            break
-        case = random_case(SEED * 100_003 + number, breaks_constraints, largest(number))
-        message = _message(database, case, check, tally)
-        if message is not None:
-            small = shrunk(case, lambda each: _message(database, each, check) is not None)
-            failures.append(_message(database, small, check) or message)
-    return failures
-
-
-def _message(
-    database: duckdb.DuckDBPyConnection, case: Case, check: Check, tally: Tally | None = None
-) -> str | None:
-    """What is wrong with a case; a plan that cannot be made or run is wrong too."""
-    try:
-        outcome = check(database, case)
-    except Disagreement as error:
-        return str(error)
-    except Exception as error:
-        return f"{case.name}: {type(error).__name__}: {error}\nview: {case.text}\nagain: {case.to_python()}"
-    if tally is not None and outcome is not None:
-        tally.add(case, outcome)
-    return None
 
 
 # ------------------------------------------------------------------------------------------- constraints

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from viewkeeper.storage.deletion_vectors import inline_vector, read_vector, z85_decode, z85_encode
+from viewkeeper.storage.deletion_vectors import (
+    MOST_INLINE_BYTES,
+    read_vector,
+    stored_vectors,
+    z85_decode,
+    z85_encode,
+)
 
 
 def no_file(path: str) -> bytes:
@@ -22,17 +29,31 @@ def test_z85_goes_there_and_back(data: bytes) -> None:
     assert z85_decode(z85_encode(data))[: len(data)] == data
 
 
+def inline(positions: BitMap64) -> dict[str, Any]:
+    (descriptor,) = stored_vectors([positions]).descriptors
+    return descriptor
+
+
 @given(st.sets(st.integers(0, 2**40)))
 def test_an_inline_vector_goes_there_and_back(positions: set[int]) -> None:
-    descriptor = inline_vector(BitMap64(positions))
+    descriptor = inline(BitMap64(positions))
     assert descriptor["cardinality"] == len(positions)
     assert set(read_vector(descriptor, no_file)) == positions
 
 
+def test_large_vectors_of_a_commit_lie_in_one_file() -> None:
+    small, *large = vectors = [BitMap64(range(0, count, 2)) for count in (10, 200_000, 900_000)]
+    stored = stored_vectors(vectors)
+    assert [each["storageType"] for each in stored.descriptors] == ["i", "u", "u"]
+    files = {stored.path: stored.content}
+    assert [read_vector(each, lambda path: files[path]) for each in stored.descriptors] == [small, *large]
+    assert all(len(each["pathOrInlineDv"]) <= MOST_INLINE_BYTES * 5 / 4 for each in stored.descriptors)
+
+
 def test_a_vector_in_a_file_is_a_stretch_of_it() -> None:
     """A file starts with its version; each vector has its size before it and its checksum behind it."""
-    first, second = (z85_decode(inline_vector(BitMap64(p))["pathOrInlineDv"]) for p in ([1], [2, 5]))
-    size = inline_vector(BitMap64([2, 5]))["sizeInBytes"]
+    first, second = (z85_decode(inline(BitMap64(p))["pathOrInlineDv"]) for p in ([1], [2, 5]))
+    size = inline(BitMap64([2, 5]))["sizeInBytes"]
     data = b"\x01"
     for vector in (first, second):
         data += struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))

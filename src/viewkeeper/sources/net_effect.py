@@ -101,8 +101,17 @@ def feed_signs(feed: pa.Table) -> list[int]:
 
 
 def frozen_rows(table: pa.Table) -> list[Hashable]:
-    columns = [[freeze(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [
+        [freeze(value) for value in column.to_pylist()]
+        if _must_be_frozen(column.type)
+        else column.to_pylist()
+        for column in table.columns
+    ]
     return list(zip(*columns, strict=True)) if columns else []
+
+
+def _must_be_frozen(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_nested(kind)
 
 
 def freeze(value: Any) -> Hashable:

@@ -140,6 +140,9 @@ def _innermost(error: Any) -> tuple[str, str]:
     for found in re.finditer(r"Caused by: [\w.$]+: \[([A-Z_0-9.]+)\] (.*)", trace):
         if found[1] not in _WRAPPERS:
             condition, message = found[1], _first_sentence(found[2])
+    plain = re.findall(r"Caused by: (?:[\w$]+\.)*([\w$]+: .*)", trace)
+    if not condition and plain:
+        message = _first_sentence(plain[-1])
     return condition, message
 
 

@@ -1,14 +1,16 @@
 """Deletion vectors: which rows of a data file are gone, as the Delta protocol writes them.
 
 A vector is a set of row positions, a 64-bit Roaring bitmap behind a magic number. Small ones stand in the log
-itself in Z85; those that Spark writes lie in files, of which a vector is a stretch.
+itself in Z85; others lie in files, of which a vector is a stretch.
 """
 
 from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyroaring import BitMap64
@@ -18,15 +20,39 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _VALUES = {character: value for value, character in enumerate(_Z85)}
 
 
-def inline_vector(positions: BitMap64) -> dict[str, Any]:
-    """A deletion vector that stands in the log itself."""
-    data = _MAGIC + positions.serialize()
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": z85_encode(data),
-        "sizeInBytes": len(data),
-        "cardinality": len(positions),
-    }
+MOST_INLINE_BYTES = 8 * 1024
+"""Larger vectors lie in files. Spark cannot read a table with a vector of more than 65,535 characters in its log."""
+
+
+@dataclass(frozen=True)
+class StoredVectors:
+    """The vectors of one commit: what the log says of each, and the file that the large ones are written to."""
+
+    descriptors: Sequence[dict[str, Any]]
+    path: str | None = None
+    content: bytes = b""
+
+
+def stored_vectors(vectors: Sequence[BitMap64]) -> StoredVectors:
+    """A file starts with its version; each vector has its size before it and its checksum behind it."""
+    name = uuid.uuid4()
+    content = b"\x01"
+    descriptors = []
+    for positions in vectors:
+        data = _MAGIC + positions.serialize()
+        if len(data) <= MOST_INLINE_BYTES:
+            where: dict[str, Any] = {"storageType": "i", "pathOrInlineDv": z85_encode(data)}
+        else:
+            where = {"storageType": "u", "pathOrInlineDv": z85_encode(name.bytes), "offset": len(content)}
+            content += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+        descriptors.append({**where, "sizeInBytes": len(data), "cardinality": len(positions)})
+    if len(content) == 1:
+        return StoredVectors(descriptors)
+    return StoredVectors(descriptors, _path(name), content)
+
+
+def _path(name: uuid.UUID, folder: str = "") -> str:
+    return f"{folder}deletion_vector_{name}.bin"
 
 
 def read_vector(descriptor: dict[str, Any], read_file: Callable[[str], bytes]) -> BitMap64:
@@ -38,7 +64,7 @@ def read_vector(descriptor: dict[str, Any], read_file: Callable[[str], bytes]) -
         prefix, name = text[:-20], uuid.UUID(bytes=z85_decode(text[-20:]))
         folder = f"{prefix}/" if prefix else ""
         start = int(descriptor.get("offset") or 0) + 4
-        data = read_file(f"{folder}deletion_vector_{name}.bin")[start : start + size]
+        data = read_file(_path(name, folder))[start : start + size]
     if data[:4] != _MAGIC:
         raise ValueError("this is no deletion vector of a known kind")
     return BitMap64.deserialize(data[4:])

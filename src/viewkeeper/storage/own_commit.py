@@ -24,7 +24,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 from pyroaring import BitMap64
 
 from viewkeeper.sources.arrow_types import rows_at
-from viewkeeper.storage.deletion_vectors import inline_vector, read_vector
+from viewkeeper.storage.deletion_vectors import read_vector, stored_vectors
 from viewkeeper.storage.file_statistics import no_longer_tight, statistics
 from viewkeeper.storage.table_files import TableFiles, read_file
 
@@ -62,7 +62,7 @@ def change(
     store: ObjectStore, files: TableFiles, removed: Mapping[str, Sequence[int]], added: pa.Table, mark: Mark
 ) -> bool:
     """Take rows away by file and position, and add others; False if somebody else has committed meanwhile."""
-    actions: list[dict[str, Any]] = []
+    marked: list[tuple[dict[str, Any], BitMap64]] = []
     for path, positions in removed.items():
         add = files.adds[path]
         gone = deleted_positions(store, add)
@@ -70,18 +70,15 @@ def change(
         gone |= BitMap64(positions)
         if len(gone) != before + len(positions):
             raise ValueError(f"rows of {path} were to be deleted twice")
-        actions.append(_removal(add))
         if len(gone) < _rows_in(add):
-            actions.append(
-                {
-                    "add": {
-                        **add,
-                        "dataChange": True,
-                        "stats": no_longer_tight(add["stats"]),
-                        "deletionVector": inline_vector(gone),
-                    }
-                }
-            )
+            marked.append((add, gone))
+    vectors = stored_vectors([gone for _, gone in marked])
+    if vectors.path is not None:
+        obstore.put(store, vectors.path, vectors.content, mode="create")
+    actions = [_removal(files.adds[path]) for path in removed]
+    for (add, _), descriptor in zip(marked, vectors.descriptors, strict=True):
+        changed = {"dataChange": True, "stats": no_longer_tight(add["stats"]), "deletionVector": descriptor}
+        actions.append({"add": {**add, **changed}})
     return _commit(store, files.version + 1, [*actions, *_new_file(store, added)], mark)
 
 

@@ -30,6 +30,7 @@ from viewkeeper.maintenance.bag_changes import merge
 from viewkeeper.sources.net_effect import freeze
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple, read_type_text
+from viewkeeper.storage import deletion_vectors
 from viewkeeper.storage.own_commit import Mark, deleted_positions, open_store
 from viewkeeper.storage.table_files import live_files
 from viewkeeper.storage.view_tables import KEPT_HISTORY
@@ -166,8 +167,12 @@ def session(spark: Any) -> Any:
     return own
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_mixed_ways_agree_and_spark_goes_on(session: Any, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "most_inline_bytes"), [(0, deletion_vectors.MOST_INLINE_BYTES), (1, 0)])
+def test_mixed_ways_agree_and_spark_goes_on(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, most_inline_bytes: int
+) -> None:
+    """With deletion vectors in the log, and in files."""
+    monkeypatch.setattr(deletion_vectors, "MOST_INLINE_BYTES", most_inline_bytes)
     generator = random.Random(seed)
     address = str(tmp_path / "rows")
     model = Model()
@@ -217,3 +222,29 @@ def test_a_commit_by_somebody_else_is_not_overwritten(session: Any, tmp_path: Pa
     with pytest.raises(Exception, match="another process committed to the table of v meanwhile"):
         apply_by_own_commit(table, changes, Mark("a", 1, "m"), "v", lambda going: [])
     assert COPY_NUMBER in DeltaTable(address).schema().to_json()
+
+
+def test_every_reader_reads_a_table_of_which_many_scattered_rows_went(session: Any, tmp_path: Path) -> None:
+    """Their deletion vector is larger than Spark could read from the log."""
+    address, rows = str(tmp_path / "rows"), 700_000
+    columns = (Column("i", Simple("INT")),)
+    session.range(0, rows, 1, 1).selectExpr("CAST(id AS INT) AS i", f"1 AS {COPY_NUMBER}").write.format(
+        "delta"
+    ).option("delta.enableDeletionVectors", "true").save(address)
+    table = own_table(address, None, columns)
+    assert table is not None
+    (path,) = table.files.adds
+    gone = [at for at in range(rows) if at % 3 == 1]
+    going = pa.table({"i": pa.array(gone, pa.int32()), COPY_NUMBER: pa.array([1] * len(gone), pa.int32())})
+    changes = going.append_column(CHANGE_KIND, pa.array(["delete"] * len(gone)))
+    apply_by_own_commit(table, changes, Mark("a", 1, "m"), "v", lambda _: [(path, at) for at in gone])
+    left = [each for each in range(rows) if each % 3 != 1]
+    found = session.sql(f"SELECT i FROM delta.`{address}`").toArrow()
+    assert sorted(found.column("i").to_pylist()) == left
+    query = QueryBuilder().register("t", DeltaTable(address)).execute("SELECT i FROM t")
+    assert sorted(pa.table(query).column("i").to_pylist()) == left
+    again = own_table(address, None, columns)
+    assert again is not None
+    assert again.rows().num_rows == len(left)
+    session.sql(f"DELETE FROM delta.`{address}` WHERE i < 100").collect()
+    assert session.sql(f"SELECT count(*) FROM delta.`{address}`").collect()[0][0] == len(left) - 67
