@@ -31,8 +31,8 @@ from viewkeeper.sql.types import DataType, as_stored
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.records import ViewRecord
 
-MOST_DRIVER_ROWS = 100_000
-"""Up to this many rows pass through the driver."""
+MOST_DRIVER_ROWS = 400_000
+"""Up to this many rows pass through the driver: why so many is in docs/decisions/0008-plain-parquet.md."""
 
 MOST_LITERALS = 10_000
 """A limit lists up to this many values; beyond, it is a range."""

@@ -22,8 +22,9 @@ from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import contains_type
 
-DRIVER_BYTES = 8 * 1024 * 1024
-"""Feeds with larger files than this together are read by Spark; measured by benchmarks/feed_readers.py."""
+DRIVER_BYTES = 32 * 1024 * 1024
+"""Feeds with larger files than this together are read by Spark. Reading alone is faster there from one megabyte on
+(benchmarks/feed_readers.py), but what is read here limits what is read of tables, and the whole refresh gains."""
 
 
 def read_feed(

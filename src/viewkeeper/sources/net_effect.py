@@ -111,7 +111,7 @@ def frozen_rows(table: pa.Table) -> list[Hashable]:
 
 
 def _must_be_frozen(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_nested(kind)
+    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
 def freeze(value: Any) -> Hashable:
