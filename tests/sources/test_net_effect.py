@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from viewkeeper.maintenance.plan import State
-from viewkeeper.sources.net_effect import feed_signs, freeze, net_bag, net_by_key
+from viewkeeper.sources.net_effect import (
+    _added_up_one_by_one,
+    added_up,
+    feed_signs,
+    freeze,
+    frozen_rows,
+    net_bag,
+    net_by_key,
+)
 
 SCHEMA = pa.schema(
     [("k", pa.int32()), ("v", pa.string()), ("_change_type", pa.string()), ("_commit_version", pa.int64())]
@@ -107,3 +117,26 @@ def test_values_that_python_compares_otherwise_than_sql() -> None:
     assert freeze([("a", 1), ("b", 2)]) == freeze([("b", 2), ("a", 1)])
     assert freeze([1, 2]) != freeze([2, 1])
     assert freeze({"x": [1]}) == freeze({"x": [1]})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_are_added_up_alike_in_both_ways(seed: int) -> None:
+    generator = random.Random(seed)
+    choices: dict[str, tuple[pa.DataType, list[Any]]] = {
+        "i": (pa.int32(), [None, 0, 1]),
+        "s": (pa.string(), [None, "", "x", "NaN"]),
+        "n": (pa.decimal128(9, 2), [None, Decimal("0.00"), Decimal("-1.50")]),
+        "day": (pa.date32(), [None, date(2024, 2, 29)]),
+        "is": (pa.bool_(), [None, True, False]),
+        "sign": (pa.binary(), [None, b"", b"x"]),
+    }
+    names = generator.sample(sorted(choices), generator.randint(1, 6))
+    size = generator.choice([0, 1, 30])
+    rows = pa.table(
+        {
+            name: pa.array([generator.choice(choices[name][1]) for _ in range(size)], choices[name][0])
+            for name in names
+        }
+    )
+    signs = [generator.choice([-1, 1]) for _ in range(size)]
+    assert added_up(rows, signs) == _added_up_one_by_one(frozen_rows(rows), signs)

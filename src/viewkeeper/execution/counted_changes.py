@@ -42,7 +42,7 @@ class CountedChanges:
     @staticmethod
     def of(signed: pa.Table, columns: Sequence[Column]) -> CountedChanges:
         rows = in_arrow_types(signed, columns)
-        sums = added_up(frozen_rows(rows), signed.column(SIGN).to_pylist()).values()
+        sums = added_up(rows, signed.column(SIGN).to_pylist())
         return CountedChanges(rows_at(rows, [at for at, _ in sums]), [count for _, count in sums])
 
     @cached_property

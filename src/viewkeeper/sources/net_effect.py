@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sources.arrow_types import rows_at
@@ -77,23 +78,35 @@ def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | No
 
 def net_bag(rows: pa.Table, signs: Sequence[int]) -> dict[State, pa.Table]:
     """Signed rows added up."""
-    counts = list(added_up(frozen_rows(rows), signs).values())
+    counts = added_up(rows, signs)
     removed = [row for row, count in counts for _ in range(-count)]
     added = [row for row, count in counts for _ in range(count)]
     return {State.REMOVED: rows_at(rows, removed), State.ADDED: rows_at(rows, added)}
 
 
-def added_up(rows: Sequence[Hashable], signs: Sequence[int]) -> dict[Hashable, tuple[int, int]]:
-    """Of each row that remains: where it stands first, and the sum of its signs.
+def added_up(rows: pa.Table, signs: Sequence[int]) -> list[tuple[int, int]]:
+    """Of each row whose signs do not add up to nothing: where it stands first, and their sum.
 
-    >>> added_up(["a", "b", "a", "b"], [1, 1, 1, -1])
-    {'a': (0, 2)}
+    >>> added_up(pa.table({"a": ["x", "y", "x", "y"]}), [1, 1, 1, -1])
+    [(0, 2)]
     """
+    if any(_must_be_frozen(column.type) for column in rows.columns):
+        return _added_up_one_by_one(frozen_rows(rows), signs)
+    names = [str(number) for number in range(rows.num_columns)]
+    signed = rows.rename_columns(names).append_column("sign", pa.array(signs, pa.int64()))
+    numbered = signed.append_column("at", pa.array(range(rows.num_rows), pa.int64()))
+    sums = numbered.group_by(names, use_threads=False).aggregate([("at", "min"), ("sign", "sum")])
+    left = sums.filter(pc.not_equal(sums.column("sign_sum"), 0)).sort_by("at_min")
+    return list(zip(left.column("at_min").to_pylist(), left.column("sign_sum").to_pylist(), strict=True))
+
+
+def _added_up_one_by_one(rows: Sequence[Hashable], signs: Sequence[int]) -> list[tuple[int, int]]:
+    """The same for values that Arrow compares otherwise than SQL, or not at all."""
     sums: dict[Hashable, tuple[int, int]] = {}
     for at, (row, sign) in enumerate(zip(rows, signs, strict=True)):
         first, total = sums.get(row, (at, 0))
         sums[row] = (first, total + sign)
-    return {row: (first, total) for row, (first, total) in sums.items() if total}
+    return [each for each in sums.values() if each[1]]
 
 
 def feed_signs(feed: pa.Table) -> list[int]:
