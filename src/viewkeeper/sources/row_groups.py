@@ -27,6 +27,9 @@ MOST_FILES = 64
 MOST_BYTES = 256 * 1024 * 1024
 """Of the columns to read, as they are stored; why so many is in docs/decisions/0008-plain-parquet.md."""
 
+_BYTES_OF_A_NUMBER = 4
+"""Columns with more bytes a value are hardly stored as numbers of a dictionary, and making one takes long."""
+
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
 
 
@@ -49,10 +52,15 @@ class _File:
         return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in wanted)
 
     def read(self, group: int, columns: Sequence[Column]) -> pa.Table:
-        """Columns of a row group as the file has them, for a thread of its own: readers are not shared. Texts stay numbers
-        of a dictionary until few rows are left of them."""
+        """Columns of a row group as the file has them, for a thread of its own: readers are not shared. Values that are stored
+        as numbers of a dictionary stay so until few rows are left of them."""
         names = self.stored(columns)
-        own = pq.ParquetFile(self.address, metadata=self.parquet.metadata, read_dictionary=names)
+        numbers = [
+            chunk.path_in_schema
+            for chunk in _chunks(self.parquet, group)
+            if chunk.total_uncompressed_size <= _BYTES_OF_A_NUMBER * chunk.num_values
+        ]
+        own = pq.ParquetFile(self.address, metadata=self.parquet.metadata, read_dictionary=numbers)
         return own.read_row_group(group, names, use_threads=False)
 
 
