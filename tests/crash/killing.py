@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import random
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ SELECT b.k, b.v, s.total FROM base b JOIN (SELECT k, sum(v) AS total FROM base G
 
 @dataclass(frozen=True)
 class Kill:
-    """When a client dies: at the n-th occurrence of a named moment, or after some seconds."""
+    """When a client dies: at the n-th occurrence of a named moment, or after some seconds; else never."""
 
     moment: Moment | None = None
     occurrence: int = 1
@@ -52,9 +53,9 @@ class Kill:
     """Every hidden view pays."""
 
     def __str__(self) -> str:
-        if self.moment is None:
-            return f"after {self.seconds:.2f} s"
-        return f"{self.moment.name} {self.occurrence}"
+        if self.moment is not None:
+            return f"{self.moment.name} {self.occurrence}"
+        return "never" if self.seconds is None else f"after {self.seconds:.2f} s"
 
 
 def make_warehouse(path: Path, spark: Any, views: str) -> Warehouse:
@@ -168,6 +169,16 @@ def assert_survives(warehouse: Warehouse, path: Path, spark: str | None, kill: K
     assert contents(warehouse) == new, f"killed {kill}: wrong after the next refresh"
     assert not warehouse.unfinished().rows
     return died
+
+
+def undisturbed_seconds(warehouse: Warehouse, path: Path, spark: str | None) -> float:
+    """What a refresh that nobody kills takes here and now, its process included: where random kills must lie."""
+    change_base(warehouse, seed=0)
+    start = time.perf_counter()
+    assert not run_and_kill(path, spark, Kill())
+    took = time.perf_counter() - start
+    assert contents(warehouse) == truth(warehouse)
+    return took
 
 
 def random_kill(generator: random.Random, longest: float) -> Kill:

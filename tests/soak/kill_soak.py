@@ -8,7 +8,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.crash.killing import CHAIN, Kill, assert_survives, make_warehouse, random_kill
+from tests.crash.killing import (
+    CHAIN,
+    Kill,
+    assert_survives,
+    make_warehouse,
+    random_kill,
+    undisturbed_seconds,
+)
 from tests.support.spark_servers import connect_server
 from viewkeeper.execution.jars import find_jars
 from viewkeeper.execution.progress import Moment
@@ -29,11 +36,12 @@ def main() -> None:
     ):
         path = Path(folder) / "warehouse"
         warehouse = make_warehouse(path, server.url, CHAIN)
+        longest = undisturbed_seconds(warehouse, path, server.url)
         started, died, rounds = time.monotonic(), 0, 0
         while died < kills if kills else time.monotonic() - started < options.seconds:
             moments = [moment for moment in Moment if moment is not Moment.TAKEN_OVER]
             kill = (
-                random_kill(generator, 4.0)
+                random_kill(generator, longest)
                 if generator.random() < 0.5
                 else Kill(generator.choice(moments), generator.choice([1, 2]))
             )
