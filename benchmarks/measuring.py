@@ -31,6 +31,16 @@ def spread(seconds: Sequence[float], digits: int = 3) -> str:
     return f"{median} ({min(seconds):.{digits}f} to {max(seconds):.{digits}f})"
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """
+    >>> print(markdown_table(["view", "s"], [["v", "0.1"]]))
+    | view | s |
+    | --- | --- |
+    | v | 0.1 |
+    """
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
 @dataclass(frozen=True)
 class Cost:
     """Rows are those that Spark's tasks read from files and wrote to files, logs of tables included."""

@@ -1,11 +1,13 @@
 """Refreshing against recomputing and against a hand-written job, over TPC-H: `python -m benchmarks.views`.
 
-After each batch of changes every view is brought up to date in three ways, each into tables of its own:
+After each batch of changes every view is brought up to date in four ways, each into tables of its own:
 
 - *refresh*: REFRESH MATERIALIZED VIEW, with the views below it;
 - *by hand*: `benchmarks.hand_written`, change feed and MERGE on plain Delta tables with deletion vectors;
-- *recompute*: the query by plain Spark, overwriting a plain Delta table (cheaper than REFRESH … FULL, which also
-  finds out what changed). It does not depend on the changes and is measured with the first number of them only.
+- *recompute*: the query by plain Spark, overwriting a plain Delta table;
+- *full*: REFRESH MATERIALIZED VIEW … FULL, which also finds out what changed (here nothing, after the refresh).
+
+The last two hardly depend on the changes and are measured with the first number of them only.
 
 One session, warm; the order of the ways is turned round in every other repeat. At the end refresh and by hand must
 hold the rows of the query.
@@ -27,7 +29,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from benchmarks.hand_written import hand_written_job
-from benchmarks.measuring import Cost, cost_of, spread
+from benchmarks.measuring import Cost, cost_of, markdown_table, spread
 from benchmarks.tpch.changes import OrderChanges
 from benchmarks.tpch.data import Data, generated, load
 from benchmarks.tpch.queries import CHAIN, view_query
@@ -49,7 +51,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 }
 """Each with the views below it, lowest first."""
 
-REFRESH, BY_HAND, RECOMPUTE = WAYS = ("refresh", "by hand", "recompute")
+REFRESH, BY_HAND, RECOMPUTE, FULL = WAYS = ("refresh", "by hand", "recompute", "full")
 FIGURES = ("jobs", "rows_read", "rows_written")
 RESULTS = Path(__file__).with_name("results")
 
@@ -151,6 +153,9 @@ class Bench:
     def bring_up_to_date(self, way: str, view: str, before: Mapping[str, int]) -> tuple[Any, Cost]:
         if way == REFRESH:
             return cost_of(self.spark, lambda: self.warehouse.refresh(view))
+        if way == FULL:
+            names = ", ".join(with_views_below(view))
+            return cost_of(self.spark, lambda: self.warehouse.sql(f"REFRESH MATERIALIZED VIEW {names} FULL"))
         if way == BY_HAND:
             after = self._versions()
             return cost_of(self.spark, lambda: self._by_hand(view, before, after))
@@ -229,7 +234,7 @@ def measured(scale: float, asked: Asked) -> list[Measurement]:
             before = bench.change(lines)
             ways = WAYS if lines == changes[0] else WAYS[:2]
             for view in views:
-                for way in ways if repeat % 2 else ways[::-1]:
+                for way in ways if repeat % 2 else (*ways[2::-1], *ways[3:]):
                     result, cost = bench.bring_up_to_date(way, view, before)
                     if repeat >= 0:
                         found[view, lines].costs[way].append(cost)
@@ -238,7 +243,8 @@ def measured(scale: float, asked: Asked) -> list[Measurement]:
             print(f"  {lines:,} lines, {'warmed up' if repeat < 0 else f'repeat {repeat + 1}'}", flush=True)
             if repeat == repeats - 1:  # Whatever fails later, these figures are known.
                 for view in views:
-                    found[view, lines].costs[RECOMPUTE] = found[view, changes[0]].costs[RECOMPUTE]
+                    for way in WAYS[2:]:
+                        found[view, lines].costs[way] = found[view, changes[0]].costs[way]
                 print(f"\n{markdown([found[view, lines] for view in views])}\n", flush=True)
         for view in views:
             bench.check(view)
@@ -249,7 +255,7 @@ def measured(scale: float, asked: Asked) -> list[Measurement]:
 def markdown(measurements: Sequence[Measurement]) -> str:
     """Seconds are medians with the least and the greatest. The rest are medians, of the ways in their order."""
     head = [
-        "scale", "view", "lines", "strategy", "refresh s", "by hand s", "recompute s", "recompute / refresh",
+        "scale", "view", "lines", "strategy", *(f"{way} s" for way in WAYS), "recompute / refresh",
         "by hand / refresh", "rows changed", "jobs", "rows read", "rows written", "longest step of the refresh",
     ]  # fmt: skip
     rows = []
@@ -263,7 +269,7 @@ def markdown(measurements: Sequence[Measurement]) -> str:
             + [" / ".join(f"{each.typical(way, figure):,.0f}" for way in WAYS) for figure in FIGURES]
             + [f"{longest[0]}, {longest[1]:.2f} s"]
         )
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def growth(measurements: Sequence[Measurement]) -> str:
@@ -275,11 +281,7 @@ def growth(measurements: Sequence[Measurement]) -> str:
         other = small[each.view, each.changes]
         times = [each.typical(way, "seconds") / other.typical(way, "seconds") for way in WAYS]
         rows.append([each.view, f"{each.changes:,}", *(f"{factor:.1f}" for factor in times)])
-    return _table(["view", "lines", *(f"{way} at {most:g} / at {least:g}" for way in WAYS)], rows)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+    return markdown_table(["view", "lines", *(f"{way} at {most:g} / at {least:g}" for way in WAYS)], rows)
 
 
 def numbers(text: str) -> list[int]:

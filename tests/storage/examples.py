@@ -175,7 +175,10 @@ view_records = st.builds(
     st.none() | st.builds(OverKept, texts, st.dictionaries(words, words, max_size=3)),
     st.lists(texts, max_size=2).map(tuple),
 )
-publications = st.builds(Publication, numbers, numbers, versions, versions, words)
+seconds = st.floats(0, 1e9)
+verified = st.lists(st.tuples(words, words), max_size=2).map(tuple)
+corrections = st.dictionaries(words, seconds, max_size=2)
+publications = st.builds(Publication, numbers, numbers, versions, versions, words, verified, corrections)
 holders = st.builds(Holder, words, words, numbers, words, words, words)
 claims = st.builds(
     Claim, numbers, columns_lists, versions, versions, holders, words, words, st.none() | words
@@ -190,14 +193,14 @@ history_entries = st.builds(
     texts,
     numbers,
     numbers,
-    st.floats(0, 1e9),
-    st.lists(st.tuples(words, st.floats(0, 1e9)), max_size=3).map(tuple),
+    seconds,
+    st.lists(st.tuples(words, seconds), max_size=3).map(tuple),
     versions,
     st.none() | numbers,
     words,
     words,
     st.none() | texts,
-    st.none() | st.floats(0, 1e9),
+    st.none() | seconds,
     st.none() | words,
 )
 

@@ -8,18 +8,43 @@ from dataclasses import dataclass
 from viewkeeper.execution.input_changes import InputChanges
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.maintenance.build_plan import plan_refresh
-from viewkeeper.maintenance.cost import Sizes, corrected, predicted_seconds, why_recompute
+from viewkeeper.maintenance.cost import Sizes, predicted_seconds, why_recompute
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import RefreshPolicy
-from viewkeeper.storage.catalogue import Catalogue
+from viewkeeper.storage.catalogue import Catalogue, ObjectRecord
 from viewkeeper.storage.records import ViewRecord
 
 
 @dataclass(frozen=True)
 class Choice:
     plan: MaintenancePlan
-    predicted: float
+    seconds: float
+    """Predicted, before they are corrected by the past."""
+
+
+def predicted(
+    workspace: Workspace,
+    catalogue: Catalogue,
+    plan: MaintenancePlan,
+    changes: Mapping[str, InputChanges] | None = None,
+) -> float:
+    """What a plan will take by the sizes of what it reads, before that is corrected by the past."""
+    read = {each.object_id for step in plan.steps for each in step.reads if not each.state.is_change}
+    records = [catalogue.object(object_id) for object_id in sorted(read)]
+    sizes = Sizes(
+        {each.id: workspace.log.row_count(workspace.data_address(each)) for each in records},
+        {input_id: found.rows for input_id, found in (changes or {}).items()},
+        {each.id: _likely_keys(each) for each in records},
+    )
+    return predicted_seconds(plan, sizes)
+
+
+def _likely_keys(record: ObjectRecord) -> list[frozenset[str]]:
+    """Keys as declared, for a prediction may be wrong. Where views are looked into, it is for a row by each value."""
+    if isinstance(record, ViewRecord):
+        return [frozenset()]
+    return [frozenset(name.lower() for name in key.columns) for key in record.keys]
 
 
 def choose(
@@ -31,34 +56,17 @@ def choose(
     changes: Mapping[str, InputChanges],
 ) -> Choice:
     """The plan to run. Only AUTO may recompute because it is cheaper."""
-    changed = {input_id: found.rows for input_id, found in changes.items()}
-    rows = {
-        each.object_id: workspace.log.row_count(workspace.data_address(catalogue.object(each.object_id)))
-        for each in definition.query.inputs
-    }
-    rows[view.id] = workspace.log.row_count(workspace.layout.rows(view.location))
-    sizes = Sizes(rows, changed)
-    predicted = predicted_seconds(plan, sizes)
+    seconds = predicted(workspace, catalogue, plan, changes)
     if view.policy is not RefreshPolicy.AUTO or plan.strategy is Strategy.RECOMPUTE:
-        return Choice(plan, predicted)
+        return Choice(plan, seconds)
     kinds = {input_id: found.kinds for input_id, found in changes.items()}
-    whole = plan_refresh(definition, kinds, "")
-    predicted_whole = predicted_seconds(whole, sizes)
-    applied, whole_again = (_past(catalogue, view, each) for each in (plan.strategy, Strategy.RECOMPUTE))
+    seconds_whole = predicted(workspace, catalogue, plan_refresh(definition, kinds, ""))
+    corrections = catalogue.published[view.id].corrections
     reason = why_recompute(
-        corrected(predicted, applied or whole_again),
-        corrected(predicted_whole, whole_again or applied),
-        sum(changed.values()),
+        seconds * corrections.get(plan.strategy.value, 1.0),
+        seconds_whole * corrections.get(Strategy.RECOMPUTE.value, 1.0),
+        sum(found.rows for found in changes.values()),
     )
     if reason is None:
-        return Choice(plan, predicted)
-    return Choice(plan_refresh(definition, kinds, reason), predicted_whole)
-
-
-def _past(catalogue: Catalogue, view: ViewRecord, strategy: Strategy) -> tuple[float, float] | None:
-    """What was predicted for the last such refresh of the view, and what it took. Where there was none of the kind, the
-    other kind's tells how fast this machine is."""
-    for entry in reversed(catalogue.recent_history):
-        if entry.view_id == view.id and entry.strategy == strategy.value and entry.predicted is not None:
-            return entry.predicted, entry.seconds
-    return None
+        return Choice(plan, seconds)
+    return Choice(plan_refresh(definition, kinds, reason), seconds_whole)

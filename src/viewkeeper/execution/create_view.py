@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
 )
 from viewkeeper.execution.analysis import analyse
+from viewkeeper.execution.choice import predicted
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.epochs import finish_left_epochs, renewing, report_of
 from viewkeeper.execution.kept_views import Loaded, NewView
@@ -30,6 +31,7 @@ from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
 from viewkeeper.maintenance.build_plan import plan_first_load, why_recomputed
+from viewkeeper.maintenance.cost import learnt_from_load
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import BoundQuery, Column
@@ -276,6 +278,7 @@ def _load_rows(new: NewView) -> Loaded:
     text = None
     if view.over_kept is None:
         text = definition.query.text_over(lambda found: f"{found.relation}_new")
+    seconds = predicted(workspace, new.catalogue, plan)
     run = PlanRun(workspace, new.catalogue, view, new.epoch, new.versions, None, query_text=text)
     run.run(plan)
     workspace.listener(Event(Moment.VIEW_COMMITTED, new.epoch, str(view.name)))
@@ -284,8 +287,15 @@ def _load_rows(new: NewView) -> Loaded:
     entry = HistoryEntry(
         new.epoch, view.id, str(view.name), "published", plan.strategy.value, "; ".join([plan.reason, *view.about_groups]),
         rows, 0, round(time.monotonic() - began, 3), tuple(run.steps), new.sources, 0, view.location, now(),
+        predicted=seconds,
     )  # fmt: skip
-    return Loaded(view, Publication(new.epoch, 0, inputs, new.sources, now()), entry)
+    return Loaded(
+        view,
+        Publication(
+            new.epoch, 0, inputs, new.sources, now(), corrections=learnt_from_load(seconds, entry.seconds)
+        ),
+        entry,
+    )
 
 
 def _publish_new(workspace: Workspace, claim: Claim, loads: Sequence[Loaded]) -> None:

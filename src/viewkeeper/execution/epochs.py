@@ -30,6 +30,7 @@ from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, View
 from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.maintenance.build_plan import unchanged_reason
+from viewkeeper.maintenance.cost import learnt
 from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import Commit, epoch_marker
@@ -262,8 +263,11 @@ def _refresh_view(
                 steps=tuple(run.steps), version=version, predicted=run.predicted,
             )  # fmt: skip
         entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
+        corrections = learnt(published.corrections, entry.strategy, entry.predicted, entry.seconds)
         workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
-        return _Outcome(entry, Publication(claim.epoch, version, inputs, sources, now(), verified))
+        return _Outcome(
+            entry, Publication(claim.epoch, version, inputs, sources, now(), verified, corrections)
+        )
     except EnvironmentProblem:
         raise
     except ViewkeeperError as error:

@@ -14,6 +14,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import scans
 from viewkeeper.errors import UserError
 from viewkeeper.execution.analysis import analyse_our_own
+from viewkeeper.execution.choice import predicted
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
@@ -21,7 +22,7 @@ from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_stored, definition_of
 from viewkeeper.generated_names import kept_groups
 from viewkeeper.maintenance.build_plan import plan_first_load, why_recomputed
-from viewkeeper.maintenance.cost import why_keep, why_not_keep
+from viewkeeper.maintenance.cost import learnt_from_load, why_keep, why_not_keep
 from viewkeeper.maintenance.group_state import ROWS
 from viewkeeper.maintenance.kept_groups import (
     InnerGroups,
@@ -144,6 +145,7 @@ class NewView:
             return why_recomputed(definition) or "sums of these types cannot be updated exactly"
         view = replace(view, columns=definition.columns, hidden=definition.hidden)
         plan = plan_first_load(replace(definition, declared=known_keys(self.catalogue, definition)))
+        seconds = predicted(self.workspace, self.catalogue, plan)
         run = PlanRun(self.workspace, self.catalogue, view, self.epoch, self.versions, None)
         run.run(plan)
         self.workspace.listener(Event(Moment.VIEW_COMMITTED, self.epoch, str(view.name)))
@@ -153,9 +155,16 @@ class NewView:
         sources = {each: self.sources[each] for each in sorted(tables)}
         entry = HistoryEntry(
             self.epoch, view.id, str(view.name), "published", plan.strategy.value, plan.reason, rows, 0,
-            round(time.monotonic() - began, 3), tuple(run.steps), sources, 0, view.location, now(), owner=view.owner,
+            round(time.monotonic() - began, 3), tuple(run.steps), sources, 0, view.location, now(),
+            predicted=seconds, owner=view.owner,
         )  # fmt: skip
-        return Loaded(view, Publication(self.epoch, 0, inputs, sources, now()), entry)
+        return Loaded(
+            view,
+            Publication(
+                self.epoch, 0, inputs, sources, now(), corrections=learnt_from_load(seconds, entry.seconds)
+            ),
+            entry,
+        )
 
     def _size(self, view: ViewRecord) -> tuple[int, int]:
         """How many rows the groups were made of, and how many groups there are."""

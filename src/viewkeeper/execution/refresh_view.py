@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import ConstraintViolatedError, RefreshPolicyError
-from viewkeeper.execution.choice import choose
+from viewkeeper.execution.choice import choose, predicted
 from viewkeeper.execution.constraints import distrust, holds_now, likely_key, reliable_declarations
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
@@ -48,7 +48,7 @@ class ViewRefresh:
                     f"REFRESH MATERIALIZED VIEW {self.view.name} FULL recomputes it once.",
                 )
             plan = plan_refresh(definition, {i: frozenset() for i in self.changed}, why_not)
-            return self._run_plan(plan, {}), plan
+            return self._run_plan(plan, {}, predicted(self.workspace, self.catalogue, plan)), plan
         declared = reliable_declarations(self.workspace, self.catalogue, definition)
         try:
             return self._relying(replace(definition, declared=declared))
@@ -67,7 +67,7 @@ class ViewRefresh:
             # Which operations there were, for REMATERIALIZE ON, only changes by key can tell: that is decided.
             return self._relying(replace(definition, declared={}, rematerialized=frozenset()))
         choice = choose(self.workspace, self.catalogue, self.view, definition, plan, changes)
-        return self._run_plan(choice.plan, changes, choice.predicted), choice.plan
+        return self._run_plan(choice.plan, changes, choice.seconds), choice.plan
 
     def _without(self, violation: ConstraintViolatedError) -> str:
         """Why the refresh may go on without a constraint; else the violation is raised."""
@@ -93,7 +93,7 @@ class ViewRefresh:
         return found
 
     def _run_plan(
-        self, plan: MaintenancePlan, changes: Mapping[str, InputChanges], predicted: float | None = None
+        self, plan: MaintenancePlan, changes: Mapping[str, InputChanges], seconds: float
     ) -> PlanRun:
         stored = Event(Moment.CHANGE_SET_STORED, self.claim.epoch, str(self.view.name))
         run = PlanRun(
@@ -106,7 +106,7 @@ class ViewRefresh:
             changes,
             self._published.inputs,
             lambda: self.workspace.listener(stored),
-            predicted=predicted,
+            predicted=seconds,
             epoch_reads=self.epoch_reads,
             likely_key=lambda: likely_key(self.view, self.catalogue) or (),
         )

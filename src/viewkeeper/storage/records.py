@@ -211,6 +211,7 @@ class Publication:
 
     `inputs` are the versions of the tables and views the query names and of hidden views below it, `sources` those of
     all base tables below, through other views too; `verified` are constraints, by table and name, that hold at these versions.
+    `corrections` are by how much refreshes by each strategy took longer than predicted.
     """
 
     epoch: int
@@ -219,9 +220,15 @@ class Publication:
     sources: Mapping[str, int]
     published_at: str
     verified: tuple[tuple[str, str], ...] = ()
+    corrections: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        return {**vars(self), "inputs": dict(self.inputs), "sources": dict(self.sources)}
+        mappings = {
+            "inputs": dict(self.inputs),
+            "sources": dict(self.sources),
+            "corrections": dict(self.corrections),
+        }
+        return {**vars(self), **mappings}
 
     @staticmethod
     def from_json(value: Json) -> Publication:
