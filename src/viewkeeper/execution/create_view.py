@@ -21,7 +21,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
 )
 from viewkeeper.execution.analysis import analyse
-from viewkeeper.execution.choice import predicted
+from viewkeeper.execution.choice import Predictions
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.epochs import finish_left_epochs, renewing, report_of
 from viewkeeper.execution.kept_views import Loaded, NewView
@@ -278,7 +278,7 @@ def _load_rows(new: NewView) -> Loaded:
     text = None
     if view.over_kept is None:
         text = definition.query.text_over(lambda found: f"{found.relation}_new")
-    seconds = predicted(workspace, new.catalogue, plan)
+    seconds = Predictions(workspace, new.catalogue).seconds(plan, {})
     run = PlanRun(workspace, new.catalogue, view, new.epoch, new.versions, None, query_text=text)
     run.run(plan)
     workspace.listener(Event(Moment.VIEW_COMMITTED, new.epoch, str(view.name)))

@@ -128,13 +128,25 @@ class EpochChanges:
             self._known[asked] = found
         return self._known[asked]
 
+    def estimated_rows(self, input_id: str, consumed: int, version: int) -> int | None:
+        """About how many rows changed, both images of an update counted, without reading them; None if that is not known."""
+        record = self.catalogue.object(input_id)
+        if not isinstance(record, ViewRecord):
+            return self.workspace.log.estimated_feed_rows(
+                self.workspace.data_address(record), consumed, version
+            )
+        sizes = [
+            self.workspace.log.change_set_size(self.workspace.layout.changes(record.location), epoch)
+            for epoch in self._epochs(record, consumed, version)
+        ]
+        return sum(inserted + deleted for inserted, deleted in (size for size in sizes if size is not None))
+
     def close(self) -> None:
         for frame in self._kept:
             frame.unpersist()
 
     def _of_view(self, view: ViewRecord, consumed: int, version: int) -> InputChanges:
-        commits = self.workspace.log.commits_after(self.workspace.layout.rows(view.location), consumed)
-        epochs = sorted({c.epoch for c in commits if c.version <= version and c.epoch is not None})
+        epochs = self._epochs(view, consumed, version)
         if not epochs:
             return InputChanges(view.columns, {})
         address = self.workspace.layout.changes(view.location)
@@ -145,6 +157,11 @@ class EpochChanges:
         rows = in_arrow_types(stored, view.columns)
         parts = net_bag(rows, [-1 if kind == DELETED else 1 for kind in kinds])
         return InputChanges(view.columns, {s: t for s, t in parts.items() if t.num_rows})
+
+    def _epochs(self, view: ViewRecord, consumed: int, version: int) -> list[int]:
+        """The epochs whose change sets lead from one version of a view to another."""
+        commits = self.workspace.log.commits_after(self.workspace.layout.rows(view.location), consumed)
+        return sorted({c.epoch for c in commits if c.version <= version and c.epoch is not None})
 
     def _spark_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> Any:
         session = self.workspace.sessions.own

@@ -14,7 +14,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import scans
 from viewkeeper.errors import UserError
 from viewkeeper.execution.analysis import analyse_our_own
-from viewkeeper.execution.choice import predicted
+from viewkeeper.execution.choice import Predictions
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
@@ -145,7 +145,7 @@ class NewView:
             return why_recomputed(definition) or "sums of these types cannot be updated exactly"
         view = replace(view, columns=definition.columns, hidden=definition.hidden)
         plan = plan_first_load(replace(definition, declared=known_keys(self.catalogue, definition)))
-        seconds = predicted(self.workspace, self.catalogue, plan)
+        seconds = Predictions(self.workspace, self.catalogue).seconds(plan, {})
         run = PlanRun(self.workspace, self.catalogue, view, self.epoch, self.versions, None)
         run.run(plan)
         self.workspace.listener(Event(Moment.VIEW_COMMITTED, self.epoch, str(view.name)))

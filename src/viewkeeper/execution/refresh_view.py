@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from viewkeeper.errors import ConstraintViolatedError, RefreshPolicyError
-from viewkeeper.execution.choice import choose, predicted
+from viewkeeper.execution.choice import Choice, Chooser, Predictions
 from viewkeeper.execution.constraints import distrust, holds_now, likely_key, reliable_declarations
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
@@ -48,7 +49,11 @@ class ViewRefresh:
                     f"REFRESH MATERIALIZED VIEW {self.view.name} FULL recomputes it once.",
                 )
             plan = plan_refresh(definition, {i: frozenset() for i in self.changed}, why_not)
-            return self._run_plan(plan, {}, predicted(self.workspace, self.catalogue, plan)), plan
+            return self._run_choice(Choice(plan, self._predictions.seconds(plan, {})), {})
+        versions = {each: (self._published.inputs[each], self.inputs[each]) for each in self.changed}
+        instead = self._chooser.choose_unread(definition, self.epoch_changes, versions)
+        if instead is not None:
+            return self._run_choice(instead, {})
         declared = reliable_declarations(self.workspace, self.catalogue, definition)
         try:
             return self._relying(replace(definition, declared=declared))
@@ -66,8 +71,7 @@ class ViewRefresh:
         if declared and plan.strategy is not Strategy.RECOMPUTE and not plan.relies_on | plan.spot_checked:
             # Which operations there were, for REMATERIALIZE ON, only changes by key can tell: that is decided.
             return self._relying(replace(definition, declared={}, rematerialized=frozenset()))
-        choice = choose(self.workspace, self.catalogue, self.view, definition, plan, changes)
-        return self._run_plan(choice.plan, changes, choice.seconds), choice.plan
+        return self._run_choice(self._chooser.choose(definition, plan, changes), changes)
 
     def _without(self, violation: ConstraintViolatedError) -> str:
         """Why the refresh may go on without a constraint; else the violation is raised."""
@@ -92,9 +96,17 @@ class ViewRefresh:
             )
         return found
 
-    def _run_plan(
-        self, plan: MaintenancePlan, changes: Mapping[str, InputChanges], seconds: float
-    ) -> PlanRun:
+    @cached_property
+    def _predictions(self) -> Predictions:
+        return Predictions(self.workspace, self.catalogue)
+
+    @property
+    def _chooser(self) -> Chooser:
+        return Chooser(self.catalogue, self.view, self._predictions)
+
+    def _run_choice(
+        self, choice: Choice, changes: Mapping[str, InputChanges]
+    ) -> tuple[PlanRun, MaintenancePlan]:
         stored = Event(Moment.CHANGE_SET_STORED, self.claim.epoch, str(self.view.name))
         run = PlanRun(
             self.workspace,
@@ -106,12 +118,12 @@ class ViewRefresh:
             changes,
             self._published.inputs,
             lambda: self.workspace.listener(stored),
-            predicted=seconds,
+            predicted=choice.seconds,
             epoch_reads=self.epoch_reads,
             likely_key=lambda: likely_key(self.view, self.catalogue) or (),
         )
-        run.run(plan)
-        return run
+        run.run(choice.plan)
+        return run, choice.plan
 
     def _broken_history(self) -> str | None:
         """Why the changes of an input since its consumed version are not its feed or its change sets."""

@@ -63,6 +63,20 @@ def trouble(
         return None
 
 
+def estimated_rows(
+    address: str, consumed: int, version: int, bytes_a_row: float, options: dict[str, str] | None
+) -> int:
+    """About how many rows the feed has, by what the log tells of its files."""
+    with storage_failures(f"the Delta table at {address}"):
+        log = DeltaStorageHandler(address, options)
+        rows = 0.0
+        for number in range(consumed + 1, version + 1):
+            for file in _feed_files(list(_actions(log, address, consumed, version, number))):
+                counted = json.loads(file.get("stats") or "{}").get("numRecords")
+                rows += int(file.get("size") or 0) / bytes_a_row if counted is None else counted
+        return round(rows)
+
+
 def _actions(
     log: DeltaStorageHandler, address: str, consumed: int, version: int, number: int
 ) -> Iterator[dict[str, Any]]:

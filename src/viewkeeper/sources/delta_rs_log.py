@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
@@ -57,6 +58,15 @@ class DeltaRsLog:
 
     def data_files(self, address: str, version: int, columns: Sequence[Column]) -> DataFiles | None:
         return data_files.data_files(address, version, columns, self._options)
+
+    def estimated_feed_rows(self, address: str, consumed: int, version: int) -> int | None:
+        with storage_failures(f"the Delta table at {address}"):
+            files = pa.table(self._open(address).get_add_actions())
+        rows = pc.sum(files.column("num_records")).as_py()
+        if not rows:
+            return None
+        bytes_a_row = pc.sum(files.column("size_bytes")).as_py() / rows
+        return change_feed.estimated_rows(address, consumed, version, bytes_a_row, self._options)
 
     def read_feed(
         self, address: str, consumed: int, version: int, columns: Sequence[Column]

@@ -50,6 +50,9 @@ class SparkLog:
     def data_files(self, address: str, version: int, columns: Sequence[Column]) -> None:
         return None
 
+    def estimated_feed_rows(self, address: str, consumed: int, version: int) -> None:
+        return None
+
     def read_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> None:
         return None
 

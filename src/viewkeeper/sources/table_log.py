@@ -98,6 +98,10 @@ class TableLog(Protocol):
         table."""
         ...
 
+    def estimated_feed_rows(self, address: str, consumed: int, version: int) -> int | None:
+        """About how many rows the change feed after one version up to another has; None if that is not known."""
+        ...
+
     def read_feed(
         self, address: str, consumed: int, version: int, columns: Sequence[Column]
     ) -> pa.Table | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -38,8 +39,10 @@ def test_a_change_of_a_whole_table_is_recomputed_and_a_small_one_applied(warehou
     assert refreshed(warehouse, "UPDATE sale SET price = 7 WHERE id = 5").strategy == "differential"
     whole = refreshed(warehouse, "UPDATE sale SET price = price + 1")
     assert whole.strategy == "recompute"
-    assert whole.reason.startswith("sale changed; that is predicted to take ")
-    assert whole.reason.endswith(" s") and "applying 600,000 changed rows" in whole.reason
+    assert re.fullmatch(
+        r"sale changed; that is predicted to take \d+\.\d s, applying about [567]\d0,000 changed rows \d+\.\d s",
+        whole.reason,
+    )
     assert refreshed(warehouse, "DELETE FROM sale WHERE id = 5").strategy == "differential"
 
 
