@@ -56,7 +56,7 @@ class ViewRefresh:
             return self._run_choice(instead, {})
         declared = reliable_declarations(self.workspace, self.catalogue, definition)
         try:
-            return self._relying(replace(definition, declared=declared))
+            return self._relying(definition.relying_on(declared))
         except ConstraintViolatedError as violation:
             note = self._without(violation)
             run, plan = self._relying(definition)
@@ -70,7 +70,7 @@ class ViewRefresh:
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
         if declared and plan.strategy is not Strategy.RECOMPUTE and not plan.relies_on | plan.spot_checked:
             # Which operations there were, for REMATERIALIZE ON, only changes by key can tell: that is decided.
-            return self._relying(replace(definition, declared={}, rematerialized=frozenset()))
+            return self._relying(definition.relying_on({}, frozenset()))
         return self._run_choice(self._chooser.choose(definition, plan, changes), changes)
 
     def _without(self, violation: ConstraintViolatedError) -> str:

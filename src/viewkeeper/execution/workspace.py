@@ -109,8 +109,23 @@ def bind_stored(view: ViewRecord | OverKept, catalogue: Catalogue) -> BoundQuery
 
 
 def definition_of(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
-    """What plans for an existing view are made from: its query, over hidden views if it keeps groups in some."""
-    return _defined_by(view, bind_stored(view.over_kept or view, catalogue))
+    """What plans for an existing view are made from: its query, over hidden views if it keeps groups in some.
+
+    It is remembered, with the plans made from it, until the view or something that it reads is another.
+    """
+    made_from = (view, [catalogue.object(each) for each in view.input_ids])
+    known = _REMEMBERED.pop(view.id, None)
+    if known is None or known[0] != made_from:
+        known = made_from, _defined_by(view, bind_stored(view.over_kept or view, catalogue))
+    _REMEMBERED[view.id] = known
+    if len(_REMEMBERED) > _MOST_REMEMBERED:
+        _REMEMBERED.pop(next(iter(_REMEMBERED)), None)
+    return known[1]
+
+
+_MOST_REMEMBERED = 500
+_REMEMBERED: dict[str, tuple[tuple[ViewRecord, list[ObjectRecord]], ViewDefinition]] = {}
+"""By the view's id, the one that was asked for last at the end."""
 
 
 def users_definition(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:

@@ -86,7 +86,10 @@ def plan_refresh(
     reason = next((each for each in reasons if each is not None), None)
     if reason is not None:
         return plan_recompute(view, f"{changed} changed; {reason}" if changed else reason)
-    return _with_trust(view, _least_reading(view, kinds, verified, f"{changed} changed"))
+    asked = (frozenset(kinds.items()), verified)
+    if asked not in view.plans:
+        view.plans[asked] = _with_trust(view, _least_reading(view, kinds, verified, f"{changed} changed"))
+    return view.plans[asked]
 
 
 def _least_reading(

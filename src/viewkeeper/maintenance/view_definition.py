@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,10 +11,13 @@ from viewkeeper.algebra.nodes import Project
 from viewkeeper.algebra.open_aggregates import ties_broken
 from viewkeeper.algebra.simplification import simplified
 from viewkeeper.facts.declared import Declarations
+from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
 from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.statements import Operation, RefreshPolicy
+
+_MOST_VARIANTS = 4
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,28 @@ class ViewDefinition:
     def unsimplified(self) -> ViewDefinition:
         """The view as it is before its table has hidden columns, planned without simplifying its query."""
         return self._of_the_same_query(replace(self, hidden=(), is_simplified=False))
+
+    def relying_on(
+        self, declared: Declarations, rematerialized: frozenset[tuple[str, Operation]] | None = None
+    ) -> ViewDefinition:
+        """The view with other declarations; for the same ones the same object, which remembers its plans."""
+        rematerialized = self.rematerialized if rematerialized is None else rematerialized
+        for known in self._variants:
+            if known.declared == declared and known.rematerialized == rematerialized:
+                return known
+        made = self._of_the_same_query(replace(self, declared=declared, rematerialized=rematerialized))
+        vars(made)["algebra"] = self.algebra
+        self._variants[:] = [made, *self._variants[: _MOST_VARIANTS - 1]]
+        return made
+
+    @cached_property
+    def _variants(self) -> list[ViewDefinition]:
+        return []
+
+    @cached_property
+    def plans(self) -> dict[Hashable, MaintenancePlan]:
+        """Plans that were made for it, by what else they follow from."""
+        return {}
 
     def _of_the_same_query(self, other: ViewDefinition) -> ViewDefinition:
         """What has been read of the query holds for the other view too: it is read once."""

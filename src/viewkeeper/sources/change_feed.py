@@ -28,22 +28,31 @@ DRIVER_BYTES = 32 * 1024 * 1024
 
 
 def read_feed(
-    address: str, consumed: int, version: int, columns: Sequence[Column], options: dict[str, str] | None
+    address: str,
+    table: DeltaTable,
+    consumed: int,
+    version: int,
+    columns: Sequence[Column],
+    options: dict[str, str] | None,
 ) -> pa.Table | None:
-    """The feed after one version up to another; None if it is large, or `trouble` says to let Spark read it."""
-    if trouble(address, consumed, version, columns, options) is not None:
+    """The feed of an open table after one version up to another; None if it is large, or `trouble` says to let Spark read it."""
+    if trouble(address, table, consumed, version, columns, options) is not None:
         return None
     with storage_failures(f"the change feed of the Delta table at {address}"):
-        table = DeltaTable(address, storage_options=options)
         return pa.table(table.load_cdf(starting_version=consumed + 1, ending_version=version))
 
 
 def trouble(
-    address: str, consumed: int, version: int, columns: Sequence[Column], options: dict[str, str] | None
+    address: str,
+    table: DeltaTable,
+    consumed: int,
+    version: int,
+    columns: Sequence[Column],
+    options: dict[str, str] | None,
 ) -> str | None:
     """Why delta-rs should not read this stretch of the feed."""
     with storage_failures(f"the Delta table at {address}"):
-        found = _table_trouble(address, columns, options)
+        found = _table_trouble(table, columns)
         if found is not None:
             return found
         log = DeltaStorageHandler(address, options)
@@ -112,8 +121,7 @@ def _commit_trouble(actions: Sequence[dict[str, Any]]) -> str | None:
     return None
 
 
-def _table_trouble(address: str, columns: Sequence[Column], options: dict[str, str] | None) -> str | None:
-    table = DeltaTable(address, storage_options=options)
+def _table_trouble(table: DeltaTable, columns: Sequence[Column]) -> str | None:
     protocol = table.protocol()
     special = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - PLAIN_FEATURES
     if special:

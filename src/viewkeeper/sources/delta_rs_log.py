@@ -71,7 +71,7 @@ class DeltaRsLog:
     def read_feed(
         self, address: str, consumed: int, version: int, columns: Sequence[Column]
     ) -> pa.Table | None:
-        return change_feed.read_feed(address, consumed, version, columns, self._options)
+        return change_feed.read_feed(address, self._open(address), consumed, version, columns, self._options)
 
     def read_change_sets(self, address: str, epochs: Sequence[int]) -> pa.Table | None:
         table = self._open(address)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 TABLE = """
 CREATE TABLE sale AS
-SELECT id, id % 1000 AS shop, id AS price FROM (SELECT explode(sequence(1, 300000)) AS id) AS numbers
+SELECT id, id % 1000 AS shop, id AS price FROM (SELECT explode(sequence(1, 100000)) AS id) AS numbers
 """
 
 
@@ -40,7 +40,7 @@ def test_a_change_of_a_whole_table_is_recomputed_and_a_small_one_applied(warehou
     whole = refreshed(warehouse, "UPDATE sale SET price = price + 1")
     assert whole.strategy == "recompute"
     assert re.fullmatch(
-        r"sale changed; that is predicted to take \d+\.\d s, applying about [567]\d0,000 changed rows \d+\.\d s",
+        r"sale changed; that is predicted to take \d+\.\d s, applying about (1[6-9]|2[0-9])0,000 changed rows \d+\.\d s",
         whole.reason,
     )
     assert refreshed(warehouse, "DELETE FROM sale WHERE id = 5").strategy == "differential"

@@ -108,7 +108,7 @@ def test_every_command_by_both_readers(spark: Any, tmp_path: Path, feature: str)
         expected = truth.changed(before, after)
         if after > before:
             assert signed(epoch.of(table.id, before, after), spark) == expected, command
-            if trouble(address, before, after, table.columns, None) is None:
+            if trouble(address, DeltaTable(address), before, after, table.columns, None) is None:
                 by_delta_rs += 1
                 feed = epoch._spark_feed(address, before, after, table.columns)
                 assert signed(epoch._from_spark(feed, table.columns), spark) == expected, (
