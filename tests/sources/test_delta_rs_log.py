@@ -421,3 +421,17 @@ def test_a_table_that_holds_no_change_sets_is_named(address: str) -> None:
         CorruptWarehouseError, match=f"^the Delta table at {address} cannot be read: .*{CHANGE_EPOCH}"
     ):
         LOG.change_set_size(address, 1)
+
+
+def test_the_rows_of_a_feed_are_estimated_without_reading_it(address: str) -> None:
+    """Rows that come in files of their own are counted; of updates and deletions the log tells only bytes."""
+    texts = [f"text {number * 7919 % 20_000}" for number in range(20_000)]
+    rows = pa.table({"id": pa.array(range(20_000)), "text": pa.array(texts)})
+    append(address, rows, configuration={"delta.enableChangeDataFeed": "true"})
+    append(address, rows.slice(0, 3_000))
+    assert LOG.estimated_feed_rows(address, 0, 1) == 3_000
+    DeltaTable(address).update(updates={"text": "'changed'"}, predicate="id < 10000")
+    images = pa.table(DeltaTable(address).load_cdf(starting_version=2, ending_version=2)).num_rows
+    assert images == 26_000
+    assert images / 3 < LOG.estimated_feed_rows(address, 1, 2) < images * 3
+    assert LOG.estimated_feed_rows(address, 2, 2) == 0
