@@ -25,7 +25,7 @@ FOUND_ROWS_A_SECOND = 3_000_000
 ROWS_BY_VALUE = 6
 """How many rows of a table are taken to have one of the values that a limit lets through, if they are not those of a key."""
 MOST_FOUND_ROWS = 400_000
-"""If more rows than these are wanted, Spark reads the table whole."""
+"""If more rows than these are wanted, Spark reads the table whole (`MOST_DRIVER_ROWS` of the execution)."""
 LEAD = 0.2
 """Recomputing must promise to save this many seconds, and a tenth: predictions are rough, and nobody likes surprises."""
 MOST_CORRECTION = 3.0
@@ -102,12 +102,10 @@ def learnt(
     """
     if not predicted:
         return dict(corrections)
-    found = dict(corrections)
-    if strategy == Strategy.RECOMPUTE.value:
-        found = {
-            each: factor if each == strategy else _halfway(factor, 1.0) for each, factor in found.items()
-        }
-    return {**found, strategy: _halfway(corrections.get(strategy, 1.0), _correction(predicted, took))}
+    found = {**corrections, strategy: _halfway(corrections.get(strategy, 1.0), _correction(predicted, took))}
+    if strategy != Strategy.RECOMPUTE.value:
+        return found
+    return {each: factor if each == strategy else _halfway(factor, 1.0) for each, factor in found.items()}
 
 
 def learnt_from_load(predicted: float, took: float) -> dict[str, float]:
