@@ -1,6 +1,6 @@
 -- First of a chain of three: returned lines with nation and segment of the customer.
 -- Operators: join of four tables, filter
--- Strategy: differential
+-- Strategy: differential_rules
 SELECT l_orderkey, l_linenumber, n_name, c_mktsegment, l_extendedprice * (1 - l_discount) AS revenue
 FROM lineitem
 JOIN orders ON o_orderkey = l_orderkey
