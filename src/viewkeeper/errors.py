@@ -130,6 +130,10 @@ class CorruptWarehouseError(WarehouseProblem):
     """Catalogue, journal or data files are damaged or missing."""
 
 
+class ChangeSetMismatchError(WarehouseProblem):
+    """The rows that a change set deletes are not in the view, or those that it inserts are."""
+
+
 class ForeignCommitError(WarehouseProblem):
     """Somebody else wrote into a table that only Viewkeeper may write."""
 
@@ -181,3 +185,19 @@ class StorageError(EnvironmentProblem):
 
 class SparkUnavailableError(EnvironmentProblem):
     """Spark cannot be started, or died."""
+
+
+def told(error: BaseException) -> str:
+    """An error in one sentence, also one that is not ours.
+
+    >>> told(KeyError("a"))
+    "unexpected KeyError: 'a'"
+    >>> told(KeyboardInterrupt())
+    'it was interrupted.'
+    """
+    if isinstance(error, ViewkeeperError):
+        return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted."
+    lines = str(error).strip().splitlines()
+    return f"unexpected {type(error).__name__}: {lines[0][:300] if lines else 'no message'}"

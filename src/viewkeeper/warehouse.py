@@ -22,7 +22,7 @@ from viewkeeper.errors import (
 from viewkeeper.execution import base_tables, describe
 from viewkeeper.execution.constraints import trust_again
 from viewkeeper.execution.create_view import check_policy, create_view
-from viewkeeper.execution.epochs import finish_left_epochs, foreign_commit, refresh, restore_table
+from viewkeeper.execution.epochs import give_up_left_epochs, refresh, restore_views
 from viewkeeper.execution.kept_views import renamed
 from viewkeeper.execution.planning import Planner, planned_views
 from viewkeeper.execution.progress import Listener, nobody_listens
@@ -312,19 +312,10 @@ class Warehouse:
 
     def _restore(self, name: QualifiedName) -> StatementReport:
         view = describe.view_named(self._workspace.state.read(), name)
-        catalogue = finish_left_epochs(self._workspace, [view.id])
-        published = catalogue.published[view.id]
-        changed = [
-            each
-            for each in (*catalogue.kept_by(view.id), view)
-            if foreign_commit(self._workspace, each, catalogue.published[each.id].version) is not None
-        ]
-        if not changed:
-            return StatementReport(f"nobody else has changed {name}; it is at epoch {published.epoch}.")
-        for each in changed:
-            own = catalogue.published[each.id]
-            restore_table(self._workspace, each, own.version, own.epoch)
-        return StatementReport(f"{name} is back at epoch {published.epoch}.")
+        epoch, restored = restore_views(self._workspace, view.id)
+        if not restored:
+            return StatementReport(f"nobody else has changed {name}; it is at epoch {epoch}.")
+        return StatementReport(f"{name} is back at epoch {epoch}.")
 
     def _drop_view(self, name: QualifiedName, if_exists: bool) -> StatementReport:
         workspace = self._workspace
@@ -344,7 +335,7 @@ class Warehouse:
                 )
             return newest.without(view.id)
 
-        finish_left_epochs(workspace, [view.id])
+        give_up_left_epochs(workspace, [view.id])
         workspace.state.change(step)
         remove_folder(workspace, view.location)
         return StatementReport(f"materialized view {name} dropped.")

@@ -26,7 +26,7 @@ ALIKE = Read("v_alike", "v", V, State.OLD, Limit(("a",), "v_delta", ("a",)))
 DELTA = Derive("find the changes", "v_delta", "SELECT `a` FROM `t_added`", (ADDED,), is_shared=True)
 TOUCHED = Derive("find them", "v_touched", "SELECT `a` FROM `v_alike` JOIN `v_delta`", (ALIKE,))
 STORE = WriteChangeSet("SELECT `a` FROM `v_touched` WHERE `a` IS DISTINCT FROM `b`", ())
-APPLY = ApplyChangeSet("MERGE INTO `v` USING `v_changes`", "v", "v_changes")
+APPLY = ApplyChangeSet("MERGE INTO `v` USING `v_changes`", "v", "v_changes", "SELECT 1")
 GOOD: tuple[Step, ...] = (DELTA, TOUCHED, STORE, APPLY)
 
 BROKEN: dict[str, tuple[tuple[Step, ...], str]] = {

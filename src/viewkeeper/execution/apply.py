@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from viewkeeper.errors import ConcurrencyProblem, CorruptWarehouseError
+from viewkeeper.errors import ChangeSetMismatchError, ConcurrencyProblem
 from viewkeeper.execution.input_changes import (
     MOST_DRIVER_ROWS,
     between,
@@ -191,7 +191,9 @@ def apply_by_overwriting(table: OwnTable, changes: pa.Table, mark: Mark, view: s
     rows = table.rows()
     going, coming = _split(changes, table.columns)
     leaving = set(_found_in(rows, going, table.columns))
-    _require(len(leaving), going.num_rows, view)
+    require_matches(len(leaving), going.num_rows, view)
+    there_already = set(_found_in(rows, coming, table.columns)) - leaving
+    require_matches(coming.num_rows - len(there_already), coming.num_rows, view)
     keep = pa.array([at not in leaving for at in range(rows.num_rows)], pa.bool_())
     whole = pa.concat_tables([rows.filter(keep), coming])
     _committed(overwrite(table.store, table.files, whole, mark), view)
@@ -233,7 +235,7 @@ def apply_by_own_commit(
         for file, position in find(going):
             removed.setdefault(paths[file_name(file)], []).append(position)
         removed = {path: table.still_there(path, places) for path, places in removed.items()}
-        _require(sum(map(len, removed.values())), going.num_rows, view)
+        require_matches(sum(map(len, removed.values())), going.num_rows, view)
     _committed(change(table.store, table.files, removed, coming, mark), view)
 
 
@@ -316,12 +318,12 @@ def _split(changes: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, pa.T
     return rows_at(rows, going), rows_at(rows, coming)
 
 
-def _require(found: int, wanted: int, view: str) -> None:
+def require_matches(found: int, wanted: int, view: str) -> None:
+    """Every row that a change set deletes must be in the view, and none that it inserts."""
     if found != wanted:
-        raise CorruptWarehouseError(
-            f"the table of {view} is not what its change set was made for: {found} of {wanted} rows to delete "
-            "were found.",
-            f"VERIFY MATERIALIZED VIEW {view} shows what differs; CREATE OR REPLACE loads it anew.",
+        raise ChangeSetMismatchError(
+            f"the table of {view} is not what its change set was made for: {found} of {wanted} rows fit.",
+            f"REFRESH MATERIALIZED VIEW {view} FULL recomputes it.",
         )
 
 

@@ -19,8 +19,9 @@ from viewkeeper.execution.constraints import (
     reliable_declarations,
 )
 from viewkeeper.execution.create_view import check_policy, planned_definition
-from viewkeeper.execution.epochs import foreign_commit, users_names
+from viewkeeper.execution.epochs import users_names
 from viewkeeper.execution.reports import ExplainReport, TableReport
+from viewkeeper.execution.view_head import view_head
 from viewkeeper.execution.workspace import Workspace, bind_new, definition_of, users_definition
 from viewkeeper.facts.declared import Declarations, Declared, Reliance
 from viewkeeper.maintenance.build_plan import (
@@ -93,7 +94,7 @@ def show_views(workspace: Workspace) -> TableReport:
 
 def _state_of(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> str:
     for each in (view, *catalogue.kept_by(view.id)):
-        if foreign_commit(workspace, each, catalogue.published[each.id].version) is not None:
+        if view_head(workspace, each, catalogue.published[each.id].version).foreign is not None:
             return "changed by somebody else"
     return "stale" if _is_stale(workspace, catalogue, catalogue.published[view.id]) else "fresh"
 

@@ -16,10 +16,10 @@ from functools import partial
 
 from viewkeeper.errors import (
     EnvironmentProblem,
-    ForeignCommitError,
     RefreshConflictError,
     TakenOverError,
     ViewkeeperError,
+    told,
 )
 from viewkeeper.execution.constraints import checked
 from viewkeeper.execution.epoch_reads import EpochReads
@@ -28,16 +28,17 @@ from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.refresh_view import ViewRefresh
 from viewkeeper.execution.reports import RefreshFailedError, RefreshReport, ViewReport
 from viewkeeper.execution.vacuum import remove_folder
+from viewkeeper.execution.view_head import clear_head, restore_table, view_head
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.maintenance.build_plan import unchanged_reason
 from viewkeeper.maintenance.cost import learnt
 from viewkeeper.maintenance.plan import Strategy
-from viewkeeper.sources.spark_failures import spark_failures
-from viewkeeper.sources.table_log import Commit, epoch_marker
-from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
 from viewkeeper.storage.holder import RENEWAL_SECONDS, is_alive, new_holder
 from viewkeeper.storage.records import LONG_AGO, Claim, HistoryEntry, Holder, Publication, ViewRecord, now
+
+MAX_TRIES = 3
+"""An epoch that so many processes could not finish is given up: it would stop its views for ever."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,28 @@ def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -
     """
     started = time.monotonic()
     repeated: list[RefreshReport] = []
-    wanted = [view.id for view in workspace.state.read().views_below(view_ids)]
-    catalogue = finish_left_epochs(workspace, wanted, repeated.append)
-    views = catalogue.views_below(view_ids)
-    pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
-    if not full and not _anything_changed(workspace, catalogue, views, pins):
-        if repeated:
-            return repeated[-1]
-        reports = tuple(
-            ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0) for v in views if v.owner is None
-        )
-        return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
-    recomputed = {view.id for view in views if view.id in view_ids or view.owner in view_ids} if full else ()
     with new_holder() as holder:
-        claim = _claim(workspace, views, pins, holder)
-        report = run_epoch(workspace, claim, started, recomputed=frozenset(recomputed))
-    return report
+        while True:
+            wanted = [view.id for view in workspace.state.read().views_below(view_ids)]
+            if full:
+                give_up_left_epochs(workspace, wanted)
+            catalogue = finish_left_epochs(workspace, wanted, repeated.append)
+            views = catalogue.views_below(view_ids)
+            pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
+            if not full and not _anything_changed(workspace, catalogue, views, pins):
+                if repeated:
+                    return repeated[-1]
+                reports = tuple(
+                    ViewReport(str(v.name), "none", unchanged_reason(), 0, 0, 0.0)
+                    for v in views
+                    if v.owner is None
+                )
+                return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
+            claim = _claim(workspace, catalogue, views, pins, holder)
+            if claim is not None:
+                break
+        asked = {view.id for view in views if view.id in view_ids or view.owner in view_ids}
+        return run_epoch(workspace, claim, started, recomputed=frozenset(asked if full else ()))
 
 
 def finish_left_epochs(
@@ -84,18 +91,86 @@ def finish_left_epochs(
         claim = catalogue.claim_on(view_ids)
         if claim is None:
             return catalogue
-        if is_alive(claim):
-            names = ", ".join(users_names(catalogue, claim))
-            raise RefreshConflictError(
-                f"{names or 'the view'} is being refreshed by {claim.holder} since {claim.claimed_at} "
-                f"(epoch {claim.epoch}).",
-                "wait for it to finish, then repeat the statement.",
-            )
+        refuse_living(catalogue, claim)
+        if claim.tries >= MAX_TRIES:
+            _give_up(workspace, claim)
+            continue
         with new_holder() as holder:
             taken = _take_over(workspace, claim, holder)
             if taken is not None:
                 workspace.listener(Event(Moment.TAKEN_OVER, claim.epoch))
                 hear(run_epoch(workspace, taken, time.monotonic(), raise_failures=False))
+
+
+def give_up_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalogue:
+    """Drop the epochs that dead processes left on these views, for statements that do not need them: their views keep what
+    they publish, and the next refresh undoes what was committed. Refuse if a living process is at work."""
+    _forget_dead_loads(workspace)
+    while True:
+        catalogue = workspace.state.read()
+        claim = catalogue.claim_on(view_ids)
+        if claim is None:
+            return catalogue
+        refuse_living(catalogue, claim)
+        _give_up(workspace, claim)
+
+
+def refuse_living(catalogue: Catalogue, claim: Claim) -> None:
+    """A claim whose holder is at work is not touched."""
+    if is_alive(claim):
+        names = ", ".join(users_names(catalogue, claim))
+        raise RefreshConflictError(
+            f"{names or 'the view'} is being refreshed by {claim.holder} since {claim.claimed_at} "
+            f"(epoch {claim.epoch}).",
+            "wait for it to finish, then repeat the statement.",
+        )
+
+
+def _give_up(workspace: Workspace, claim: Claim) -> None:
+    """End an epoch that nobody can, or need, finish. Its views keep what they publish."""
+    why = f"epoch {claim.epoch} was given up after {claim.tries} tries"
+    error = f"{why}: {claim.last_error}" if claim.last_error else f"{why}."
+
+    def step(catalogue: Catalogue) -> Catalogue:
+        if catalogue.claim_with(claim.holder.token) is None:
+            return catalogue
+        views = [catalogue.views[view_id] for view_id in claim.views if view_id in catalogue.views]
+        entries = [
+            _failed(_entry(catalogue, claim, view), catalogue.published[view.id], error) for view in views
+        ]
+        return catalogue.with_history(entries).without_claim(claim.epoch)
+
+    workspace.state.change(step)
+    workspace.listener(Event(Moment.GIVEN_UP, claim.epoch))
+
+
+def restore_views(workspace: Workspace, view_id: str) -> tuple[int, bool]:
+    """Put a view, and the hidden views below it, back to what they publish, where other writers have changed their tables.
+    Returns the published epoch, and whether anything had to be put back. A claim keeps refreshes away meanwhile."""
+    with new_holder() as holder:
+        while True:
+            catalogue = finish_left_epochs(workspace, [view_id])
+            published = catalogue.published
+            views = [*catalogue.kept_by(view_id), catalogue.views[view_id]]
+            changed = [
+                each
+                for each in views
+                if view_head(workspace, each, published[each.id].version).foreign is not None
+            ]
+            if not changed:
+                return published[view_id].epoch, False
+            claim = _claim(
+                workspace, catalogue, views, dict(published[view_id].sources), holder, restores=True
+            )
+            if claim is not None:
+                break
+        try:
+            with renewing(workspace, claim):
+                for each in changed:
+                    restore_table(workspace, each, published[each.id].version, claim.epoch)
+        finally:
+            workspace.state.change(partial(Catalogue.without_claim, epoch=claim.epoch))
+    return published[view_id].epoch, True
 
 
 def users_names(catalogue: Catalogue, claim: Claim) -> list[str]:
@@ -104,16 +179,17 @@ def users_names(catalogue: Catalogue, claim: Claim) -> list[str]:
 
 
 def _forget_dead_loads(workspace: Workspace) -> None:
-    """The first load of a view is not repeated for a dead process: its user repeats the CREATE."""
+    """What only its user can repeat is dropped: the first load of a view, and putting a view back."""
     for claim in workspace.state.read().claims:
-        if claim.loads is not None and not is_alive(claim):
+        if not claim.is_repeatable and not is_alive(claim):
             workspace.state.change(partial(Catalogue.without_claim, epoch=claim.epoch))
-            remove_folder(workspace, claim.loads)
+            if claim.loads is not None:
+                remove_folder(workspace, claim.loads)
 
 
 def _take_over(workspace: Workspace, claim: Claim, holder: Holder) -> Claim | None:
     """Make a dead process's claim ours; None if another one was faster."""
-    taken = replace(claim, holder=holder, renewed_at=now())
+    taken = replace(claim, holder=holder, renewed_at=now(), tries=claim.tries + 1)
 
     def step(catalogue: Catalogue) -> Catalogue:
         current = catalogue.claim_with(claim.holder.token)
@@ -123,11 +199,20 @@ def _take_over(workspace: Workspace, claim: Claim, holder: Holder) -> Claim | No
     return taken if changed.claim_with(holder.token) is not None else None
 
 
-def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, int], holder: Holder) -> Claim:
-    """Take the next epoch number for these views, unless somebody else holds one of them."""
+def _claim(
+    workspace: Workspace,
+    known: Catalogue,
+    views: Sequence[ViewRecord],
+    pins: dict[str, int],
+    holder: Holder,
+    restores: bool = False,
+) -> Claim | None:
+    """Take the next epoch number for these views, unless somebody else holds one of them. None if another process has
+    refreshed or replaced one of them since the catalogue was read: the pins may be older than what it publishes."""
     made: list[Claim] = []
 
     def step(catalogue: Catalogue) -> Catalogue:
+        made.clear()
         other = catalogue.claim_on(view.id for view in views)
         if other is not None or any(view.id not in catalogue.views for view in views):
             who = (
@@ -136,12 +221,21 @@ def _claim(workspace: Workspace, views: Sequence[ViewRecord], pins: dict[str, in
                 else "one of them was dropped"
             )
             raise RefreshConflictError(f"the views cannot be refreshed now: {who}.", "repeat the statement.")
+        if any(
+            catalogue.views[view.id] != view or catalogue.published[view.id] != known.published[view.id]
+            for view in views
+        ):
+            return catalogue
         bases = {view.id: catalogue.published[view.id].version for view in views}
-        claim = Claim(catalogue.last_epoch + 1, tuple(v.id for v in views), pins, bases, holder, now(), now())
-        made[:] = [claim]
+        claim = Claim(
+            catalogue.last_epoch + 1, tuple(v.id for v in views), pins, bases, holder, now(), now(), restores=restores
+        )  # fmt: skip
+        made.append(claim)
         return catalogue.with_claim(claim)
 
     workspace.state.change(step)
+    if not made:
+        return None
     workspace.listener(Event(Moment.PINNED, made[0].epoch))
     return made[0]
 
@@ -156,17 +250,17 @@ def run_epoch(
     """Do, or repeat, the work of a claimed epoch and publish it."""
     try:
         outcomes = _work(workspace, claim, recomputed)
-    except BaseException:
-        _leave_to_others(workspace, claim)
+    except BaseException as error:
+        _leave_to_others(workspace, claim, error)
         raise
     workspace.listener(Event(Moment.PUBLISHED, claim.epoch))
     return _report(claim.epoch, outcomes, time.monotonic() - started, raise_failures)
 
 
-def _leave_to_others(workspace: Workspace, claim: Claim) -> None:
+def _leave_to_others(workspace: Workspace, claim: Claim, error: BaseException) -> None:
     """We live but stop working on the epoch (interrupted, disk full): whoever refreshes next repeats it."""
     holder = replace(claim.holder, pid=-1, started="")
-    left = replace(claim, holder=holder, renewed_at=LONG_AGO)
+    left = replace(claim, holder=holder, renewed_at=LONG_AGO, last_error=told(error))
     try:
         workspace.state.change(
             lambda catalogue: (
@@ -220,12 +314,51 @@ def _refresh_view(
     epoch_reads: EpochReads,
     full: bool,
 ) -> _Outcome:
-    """Bring one view to the epoch's versions; its failure is an outcome, a dying Spark is not."""
+    """Bring one view to the epoch's versions. Whatever it fails with is its outcome alone, but for a machine that lets us
+    down and for an epoch that is no longer ours."""
     began = time.monotonic()
     published = catalogue.published[view.id]
     inputs = {each: versions.get(each, -1) for each in dict.fromkeys((*view.named_ids, *view.input_ids))}
+    entry = _entry(catalogue, claim, view)
+    broken = next((catalogue.views[each] for each in view.input_ids if each in failed), None)
+    if broken is not None and broken.owner is not None:
+        return _passed_on(failed[broken.id], entry, published)
+    try:
+        if broken is not None:
+            raise RefreshConflictError(f"{broken.name}, which {view.name} reads, could not be refreshed.")
+        changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
+        version, verified = published.version, published.verified
+        base = claim.bases[view.id]
+        clear_head(workspace, catalogue, view, base, claim.epoch)
+        if changed or full:
+            refresh = ViewRefresh(
+                workspace, catalogue, claim, view, inputs, changed, epoch_changes, epoch_reads, full
+            )
+            run, plan = refresh.run()
+            verified = tuple((each.object_id, each.constraint) for each in checked(catalogue, plan.relies_on))
+            version = view_head(workspace, view, base, claim.epoch).committed
+            entry = replace(
+                entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
+                steps=tuple(run.steps), version=version, predicted=run.predicted, fallback=run.fallback,
+            )  # fmt: skip
+        entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
+        corrections = learnt(published.corrections, entry.strategy, entry.predicted, entry.seconds)
+        workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
+        return _Outcome(
+            entry, Publication(claim.epoch, version, inputs, entry.sources, now(), verified, corrections)
+        )
+    except (EnvironmentProblem, TakenOverError):
+        raise
+    except Exception as error:
+        seconds = round(time.monotonic() - began, 3)
+        failure = _failed(replace(entry, seconds=seconds), published, told(error))
+        return _Outcome(failure, None, error.exit_code if isinstance(error, ViewkeeperError) else 1)
+
+
+def _entry(catalogue: Catalogue, claim: Claim, view: ViewRecord) -> HistoryEntry:
+    """What an epoch does to a view that has not changed."""
     sources = {table_id: claim.pins[table_id] for table_id in sorted(catalogue.tables_below(view.input_ids))}
-    entry = HistoryEntry(
+    return HistoryEntry(
         claim.epoch,
         view.id,
         str(view.name),
@@ -237,46 +370,19 @@ def _refresh_view(
         0.0,
         (),
         sources,
-        published.version,
+        catalogue.published[view.id].version,
         view.location,
         now(),
         owner=view.owner,
     )
-    broken = next((catalogue.views[each] for each in view.input_ids if each in failed), None)
-    if broken is not None and broken.owner is not None:
-        return _passed_on(failed[broken.id], entry, published)
-    try:
-        if broken is not None:
-            raise RefreshConflictError(f"{broken.name}, which {view.name} reads, could not be refreshed.")
-        changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
-        version, verified = published.version, published.verified
-        _prepare_target(workspace, catalogue, view, claim)
-        if changed or full:
-            refresh = ViewRefresh(
-                workspace, catalogue, claim, view, inputs, changed, epoch_changes, epoch_reads, full
-            )
-            run, plan = refresh.run()
-            verified = tuple((each.object_id, each.constraint) for each in checked(catalogue, plan.relies_on))
-            version = _committed_version(workspace, view, claim)
-            entry = replace(
-                entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,
-                steps=tuple(run.steps), version=version, predicted=run.predicted,
-            )  # fmt: skip
-        entry = replace(entry, seconds=round(time.monotonic() - began, 3), finished_at=now())
-        corrections = learnt(published.corrections, entry.strategy, entry.predicted, entry.seconds)
-        workspace.listener(Event(Moment.VIEW_COMMITTED, claim.epoch, str(view.name)))
-        return _Outcome(
-            entry, Publication(claim.epoch, version, inputs, sources, now(), verified, corrections)
-        )
-    except EnvironmentProblem:
-        raise
-    except ViewkeeperError as error:
-        seconds = round(time.monotonic() - began, 3)
-        failure = replace(
-            entry, outcome="failed", strategy=Strategy.RECOMPUTE.value, reason="failed", version=None,
-            error=error.message, seconds=seconds, finished_at=now(), sources=dict(published.sources),
-        )  # fmt: skip
-        return _Outcome(failure, None, error.exit_code)
+
+
+def _failed(entry: HistoryEntry, published: Publication, error: str) -> HistoryEntry:
+    """The same of a view that keeps what it publishes."""
+    return replace(
+        entry, outcome="failed", strategy=Strategy.RECOMPUTE.value, reason="failed", version=None,
+        error=error, finished_at=now(), sources=dict(published.sources),
+    )  # fmt: skip
 
 
 def _passed_on(failure: _Outcome, entry: HistoryEntry, published: Publication) -> _Outcome:
@@ -306,7 +412,7 @@ def _anything_changed(
 ) -> bool:
     for view in views:
         published = catalogue.published[view.id]
-        if foreign_commit(workspace, view, published.version) is not None:
+        if view_head(workspace, view, published.version).foreign is not None:
             return True
         for input_id in view.input_ids:
             upstream = catalogue.published.get(input_id)
@@ -314,57 +420,6 @@ def _anything_changed(
             if _input_changed(workspace, catalogue, input_id, published, version):
                 return True
     return False
-
-
-def _prepare_target(workspace: Workspace, catalogue: Catalogue, view: ViewRecord, claim: Claim) -> None:
-    """See to it that the view's table shows its base version, or what this very epoch has made of it."""
-    base = claim.bases[view.id]
-    users_view = view if view.owner is None else catalogue.views[view.owner]
-    foreign = foreign_commit(workspace, view, base)
-    if foreign is not None:
-        raise ForeignCommitError(
-            f"somebody else changed the table of {view.name}: version {foreign.version}, {foreign.operation}.",
-            f"RESTORE MATERIALIZED VIEW {users_view.name} puts it back; then refresh.",
-        )
-    commits = _since_restored(workspace, view, base)
-    if any(commit.epoch is not None and commit.epoch != claim.epoch for commit in commits):
-        restore_table(workspace, view, base, claim.epoch)
-
-
-def foreign_commit(workspace: Workspace, view: ViewRecord, base: int) -> Commit | None:
-    """A commit to a view's table that is not ours and changed rows."""
-    commits = _since_restored(workspace, view, base)
-    return next((commit for commit in commits if commit.epoch is None and commit.changes_rows), None)
-
-
-def _since_restored(workspace: Workspace, view: ViewRecord, base: int) -> list[Commit]:
-    """The commits after the base version; what came before a RESTORE of ours no longer counts."""
-    commits: list[Commit] = []
-    for commit in workspace.log.commits_after(workspace.layout.rows(view.location), base):
-        if commit.epoch is not None and commit.operation == "RESTORE":
-            commits = []
-        else:
-            commits.append(commit)
-    return commits
-
-
-def restore_table(workspace: Workspace, view: ViewRecord, version: int, epoch: int) -> None:
-    """Put a view's table back to a version, by a commit of its own."""
-    session = workspace.sessions.own
-    target = delta_table(workspace.layout.rows(view.location)).sql(dialect="spark")
-    with spark_failures(f"the table of {view.name} was restored"):
-        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", epoch_marker(epoch))
-        try:
-            session.sql(f"RESTORE TABLE {target} TO VERSION AS OF {version:d}").collect()
-        finally:
-            session.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
-
-
-def _committed_version(workspace: Workspace, view: ViewRecord, claim: Claim) -> int:
-    """The version of the view's table that this epoch publishes."""
-    base = claim.bases[view.id]
-    commits = workspace.log.commits_after(workspace.layout.rows(view.location), base)
-    return max((commit.version for commit in commits if commit.epoch == claim.epoch), default=base)
 
 
 def _publish(workspace: Workspace, claim: Claim, outcomes: Sequence[_Outcome]) -> None:
@@ -411,7 +466,8 @@ def renewing(workspace: Workspace, claim: Claim) -> Iterator[None]:
 
 def report_of(entry: HistoryEntry) -> ViewReport:
     return ViewReport(
-        entry.view, entry.strategy, entry.reason, entry.inserted, entry.deleted, entry.seconds, entry.steps, entry.error
+        entry.view, entry.strategy, entry.reason, entry.inserted, entry.deleted, entry.seconds, entry.steps, entry.error,
+        fallback=entry.fallback,
     )  # fmt: skip
 
 

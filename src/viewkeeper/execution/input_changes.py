@@ -161,7 +161,17 @@ class EpochChanges:
     def _epochs(self, view: ViewRecord, consumed: int, version: int) -> list[int]:
         """The epochs whose change sets lead from one version of a view to another."""
         commits = self.workspace.log.commits_after(self.workspace.layout.rows(view.location), consumed)
-        return sorted({c.epoch for c in commits if c.version <= version and c.epoch is not None})
+        changes = [commit for commit in commits if commit.version <= version and commit.changes_rows]
+        return sorted({commit.epoch for commit in changes if commit.epoch is not None})
+
+    def missing_epochs(self, view: ViewRecord, consumed: int, version: int) -> list[int]:
+        """Of these epochs, those whose change sets are not there any more. An epoch that changed rows has a change set."""
+        address = self.workspace.layout.changes(view.location)
+        return [
+            epoch
+            for epoch in self._epochs(view, consumed, version)
+            if not any(self.workspace.log.change_set_size(address, epoch) or ())
+        ]
 
     def _spark_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> Any:
         session = self.workspace.sessions.own

@@ -13,6 +13,7 @@ class Moment(Enum):
 
     PINNED = "source versions pinned, epoch claimed"
     TAKEN_OVER = "an unfinished epoch is repeated"
+    GIVEN_UP = "an unfinished epoch was given up"
     VIEW_STARTED = "working on"
     CHANGE_SET_STORED = "change set stored of"
     ROWS_WRITTEN = "rows written, not yet committed, of"

@@ -11,7 +11,8 @@ from viewkeeper.errors import ViewkeeperError
 @dataclass(frozen=True)
 class ViewReport:
     """What an epoch did to one view. `error` is set if it kept its last epoch; `kept` is what it did to the hidden views
-    that keep groups inside the view's query, whose seconds are not among the view's own."""
+    that keep groups inside the view's query, whose seconds are not among the view's own. `fallback` is what its
+    incremental plan failed with, if the view was recomputed for that reason."""
 
     name: str
     strategy: str
@@ -22,6 +23,7 @@ class ViewReport:
     steps: tuple[tuple[str, float], ...] = ()
     error: str | None = None
     kept: tuple[ViewReport, ...] = ()
+    fallback: str | None = None
 
     def __str__(self) -> str:
         what = f"failed: {self.error}" if self.error else f"+{self.inserted} -{self.deleted} rows"

@@ -9,9 +9,16 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 from typing_extensions import assert_never
 
-from viewkeeper.errors import ConcurrencyProblem, ConstraintViolatedError, CorruptWarehouseError
+from viewkeeper.errors import (
+    ConcurrencyProblem,
+    ConstraintViolatedError,
+    CorruptWarehouseError,
+    TakenOverError,
+    ViewkeeperError,
+)
 from viewkeeper.execution.apply import (
     OwnTable,
     Way,
@@ -19,6 +26,7 @@ from viewkeeper.execution.apply import (
     chosen_way,
     fold,
     own_table,
+    require_matches,
     stored_schema,
 )
 from viewkeeper.execution.counted_changes import CountedChanges, can_be_counted
@@ -27,6 +35,7 @@ from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, InputChanges
 from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.plan_reads import PlanReads
 from viewkeeper.execution.progress import Event, Moment
+from viewkeeper.execution.view_head import clear_head, view_head
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import (
     CHANGE_EPOCH,
@@ -73,6 +82,9 @@ from viewkeeper.storage.view_tables import changes_properties, column_mapping, r
 _TRIES = 10
 _EXAMPLES = 5
 
+DRIVER_CANNOT_HOLD = (pa.ArrowException, ArithmeticError, ValueError)
+"""What Arrow and Python raise at values that Spark can hold and they cannot: dates past 9999, bytes that are no text."""
+
 
 @dataclass
 class PlanRun:
@@ -92,11 +104,17 @@ class PlanRun:
     epoch_reads: EpochReads | None = None
     likely_key: Callable[[], Sequence[str]] = tuple
     """Columns that tell the view's rows apart if all that is declared holds; nothing relies on it."""
+    before_commit: Callable[[], None] = lambda: None
+    """Raises if the epoch is no longer this process's to write."""
+    replaces_change_set: bool = False
+    """Whether the change set takes the place of one that was stored for this epoch and could not be applied."""
     inserted: int = 0
     deleted: int = 0
     change_set: pa.Table | None = None
     way: Way = Way.NOTHING
     is_empty: bool = False
+    fallback: str | None = None
+    """What the plan failed with in whose place this one ran."""
     kept: list[Any] = field(default_factory=list)
     steps: list[tuple[str, float]] = field(default_factory=list)
     _reads: PlanReads = field(init=False)
@@ -149,17 +167,27 @@ class PlanRun:
         )
 
     def _own_table(self) -> OwnTable | None:
+        """The view's table as it is now, with nothing in it that this epoch's change set is not made for."""
         if not self._writes_itself or self.old_version is None:
             return None
-        return own_table(
-            self.workspace.layout.rows(self.view.location), self.workspace.storage_options, self._stored
+        address = self.workspace.layout.rows(self.view.location)
+        for _ in range(_TRIES):
+            table = own_table(address, self.workspace.storage_options, self._stored)
+            if table is None or self._clear_head(table.files.version):
+                return table
+        raise ConcurrencyProblem(
+            f"other processes keep committing to the table of {self.view.name}.", "repeat the statement."
         )
+
+    def _clear_head(self, until: int | None = None) -> bool:
+        assert self.old_version is not None
+        return clear_head(self.workspace, self.catalogue, self.view, self.old_version, self.epoch, until)
 
     def _run_step(self, session: Any, step: Step, registered: list[str]) -> None:
         match step:
             case Derive():
                 frame = session.sql(step.sql)
-                if step.is_shared and self._stored_size() is None:
+                if step.is_shared and self._stored_before() is None:
                     frame = self._computed_once(session, frame, step)
                 frame.createOrReplaceTempView(quote(step.relation))
                 registered.append(step.relation)
@@ -211,7 +239,7 @@ class PlanRun:
 
     def _write_change_set(self, session: Any, step: WriteChangeSet) -> None:
         """Store the change set once: a repeated epoch finds it and uses it."""
-        size = self._stored_size()
+        size = self._stored_before()
         self._is_stored(self._compute_change_set(session, step) if size is None else size)
 
     def _is_stored(self, size: tuple[int, int]) -> None:
@@ -223,7 +251,7 @@ class PlanRun:
         if not isinstance(step, WriteChangeSet) or step.signed is None or not self._writes_itself:
             return False
         signed = self._reads.computed.get(step.signed.relation)
-        if signed is None or not can_be_counted(self._stored) or self._stored_size() is not None:
+        if signed is None or not can_be_counted(self._stored) or self._stored_before() is not None:
             return False
         changes = CountedChanges.of(signed, self._stored)
         if step.signed.are_all_copies:
@@ -235,8 +263,12 @@ class PlanRun:
         self._is_stored(self._store_collected(changes.change_set(copies)))
         return True
 
+    def _stored_before(self) -> tuple[int, int] | None:
+        """The size of the change set that another process has stored for this epoch, if it is to be used."""
+        return None if self.replaces_change_set else self._stored_size()
+
     def _stored_size(self) -> tuple[int, int] | None:
-        """The size of this epoch's change set, if a dead process has stored it already."""
+        """The size of this epoch's change set, if one is stored."""
         address = self.workspace.layout.changes(self.view.location)
         return self.workspace.log.change_set_size(address, self.epoch)
 
@@ -259,36 +291,45 @@ class PlanRun:
         columns = (*stored_schema(self._stored), Column(CHANGE_KIND, Simple("STRING")))
         self.change_set = in_arrow_types(changes, columns)
         kinds = self.change_set.column(CHANGE_KIND).to_pylist()
-        if kinds:
-            address = self.workspace.layout.changes(self.view.location)
-            self._commit_once(
-                partial(self._append_change_set, address), lambda: self._stored_size() is not None
-            )
+        if kinds or self.replaces_change_set:
+            self._commit_once(self._append_change_set, lambda: self._stored_before() is not None)
+            stored = self._stored_before()
+            if self.change_set is None and stored is not None:
+                return stored
         return kinds.count(INSERTED), kinds.count(DELETED)
 
-    def _append_change_set(self, address: str) -> None:
-        mark = Mark(change_set_application(self.view.id), self.epoch, epoch_marker(self.epoch))
+    def _append_change_set(self) -> None:
+        """Store the change set. If another process has stored one for this epoch, that one is applied: the query may give
+        each of them another answer."""
         assert self.change_set is not None
-        append_change_set(
-            address,
+        self.before_commit()
+        is_ours = append_change_set(
+            self.workspace.layout.changes(self.view.location),
             self.workspace.storage_options,
             self.change_set,
             self.epoch,
-            mark,
+            Mark(change_set_application(self.view.id), self.epoch, epoch_marker(self.epoch)),
             changes_properties(self.view),
+            replaces=self.replaces_change_set,
         )
+        if not is_ours:
+            self.change_set = None
 
     def _append_by_spark(self, found: Any, address: str) -> None:
         changes = found.selectExpr("*", f"CAST({self.epoch} AS BIGINT) AS {CHANGE_EPOCH}")
-        writer = changes.write.format("delta").mode("append").partitionBy(CHANGE_EPOCH, CHANGE_KIND)
+        writer = changes.write.format("delta").partitionBy(CHANGE_EPOCH, CHANGE_KIND)
         for key, value in changes_properties(self.view).items():
             writer = writer.option(key, value)
-        writer = (
-            writer.option("txnAppId", change_set_application(self.view.id))
-            .option("txnVersion", str(self.epoch))
-            .option("userMetadata", epoch_marker(self.epoch))
-        )
-        self._commit_once(lambda: writer.save(address), lambda: self._stored_size() is not None)
+        writer = writer.option("userMetadata", epoch_marker(self.epoch))
+        if self.replaces_change_set:
+            writer = writer.mode("overwrite").option("replaceWhere", f"{CHANGE_EPOCH} = {self.epoch}")
+        else:
+            application = change_set_application(self.view.id)
+            writer = (
+                writer.mode("append").option("txnAppId", application).option("txnVersion", str(self.epoch))
+            )
+        self.before_commit()
+        self._commit_once(lambda: writer.save(address), lambda: self._stored_before() is not None)
 
     def _apply(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
         if (not self.inserted and not self.deleted) or self._is_applied():
@@ -301,16 +342,21 @@ class PlanRun:
             )
         self.way = chosen_way(table, changes)
         written = Event(Moment.ROWS_WRITTEN, self.epoch, str(self.view.name))
-        mark = Mark(
-            view_application(self.view.id),
-            self.epoch,
-            epoch_marker(self.epoch),
-            lambda: self.workspace.listener(written),
-        )
+
+        def last_look() -> None:
+            self.workspace.listener(written)
+            self.before_commit()
+
+        mark = Mark(view_application(self.view.id), self.epoch, epoch_marker(self.epoch), last_look)
         if changes is None or self.way is Way.MERGE:
             self._merge(session, step, registered)
-        else:
+            return
+        try:
             self._commit_once(partial(self._apply_ourselves, session, changes, mark), self._is_applied)
+        except DRIVER_CANNOT_HOLD:
+            self.way = Way.MERGE
+            self._merge(session, step, registered)
+        else:
             self._fold(session)
 
     def _apply_ourselves(self, session: Any, changes: pa.Table, mark: Mark) -> None:
@@ -330,8 +376,8 @@ class PlanRun:
         title = f"fold {table.small_files} small files of the view into one"
         try:
             fold(session, table, str(self.view.name), epoch_marker(self.epoch))
-        except ConcurrencyProblem:  # the rows are committed; the next refresh will fold
-            title += " (given up: somebody else committed)"
+        except ViewkeeperError as error:  # the rows are committed; the next refresh will fold
+            title += f" (given up: {error.message})"
         self.steps.append((title, round(time.monotonic() - started, 3)))
 
     def _merge(self, session: Any, step: ApplyChangeSet, registered: list[str]) -> None:
@@ -340,12 +386,27 @@ class PlanRun:
         session.sql(render(only_mine)).createOrReplaceTempView(quote(step.changes))
         registered.append(step.changes)
         rows = delta_table(self.workspace.layout.rows(self.view.location))
+        self._clear_head()
+        self._require_matches(session, step, rows)
         parsed = parse_query(Fragment.whole(step.sql))
         bound = substitute(parsed, lambda ref: rows if ref.is_target else relation_named(ref.name.name))
+        self.before_commit()
         with self.workspace.sessions.commit_settings(
             view_application(self.view.id), self.epoch, epoch_marker(self.epoch)
         ) as own:
             self._commit_once(lambda: own.sql(bound.text).collect(), self._is_applied)
+        # Delta lets a MERGE go on top of an INSERT that came meanwhile.
+        self._clear_head()
+
+    def _require_matches(self, session: Any, step: ApplyChangeSet, rows: exp.Expr) -> None:
+        """MERGE passes over rows that it does not find: they are counted before it commits anything."""
+        session.sql(render(select_all(rows.copy()))).createOrReplaceTempView(quote(step.target))
+        try:
+            found = {row[0]: row[1] for row in session.sql(step.matches).collect()}
+        finally:
+            session.catalog.dropTempView(step.target)
+        require_matches(found.get(DELETED, 0), self.deleted, str(self.view.name))
+        require_matches(self.inserted - found.get(INSERTED, 0), self.inserted, str(self.view.name))
 
     @property
     def _stored(self) -> tuple[Column, ...]:
@@ -367,6 +428,8 @@ class PlanRun:
                 with spark_failures(f"epoch {self.epoch} was committed to {self.view.name}"):
                     commit()
                 return
+            except TakenOverError:
+                raise
             except ConcurrencyProblem:
                 if is_done():
                     return
@@ -377,10 +440,7 @@ class PlanRun:
     def _is_applied(self) -> bool:
         """Whether a dead process has already applied this epoch's change set."""
         assert self.old_version is not None
-        commits = self.workspace.log.commits_after(
-            self.workspace.layout.rows(self.view.location), self.old_version
-        )
-        return any(commit.epoch == self.epoch and commit.operation != "RESTORE" for commit in commits)
+        return view_head(self.workspace, self.view, self.old_version, self.epoch).is_applied
 
 
 def _drop_relations(session: Any, relations: list[str]) -> None:

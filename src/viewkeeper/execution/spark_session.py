@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
@@ -74,8 +75,17 @@ RESULT_SETTINGS = (
 """Settings that can change what a query means; each view keeps those of its creation."""
 
 
+class _OwnSession(threading.local):
+    """The session of our own that one thread works in, and the settings of views that it has taken. Plans name temporary
+    relations alike, so threads must not share a session."""
+
+    def __init__(self) -> None:
+        self.session: Any = None
+        self.applied: dict[str, str] = {}
+
+
 class Sessions:
-    """The sessions of one warehouse, started when first needed.
+    """The sessions of one warehouse, started when first needed: the user's, and one of our own for each thread.
 
     `given` is a session, a master URL (`spark://…`), a Connect URL (`sc://…`) or None for the embedded one.
     """
@@ -83,9 +93,10 @@ class Sessions:
     def __init__(self, given: Any = None) -> None:
         self._given = given if given is not None else os.environ.get("VIEWKEEPER_SPARK") or None
         self._user: Any = None
-        self._own: Any = None
+        self._own = _OwnSession()
+        self._made: list[Any] = []
+        self._starting = threading.RLock()
         self._started_here = False
-        self._applied: dict[str, str] = {}
 
     @property
     def started(self) -> bool:
@@ -98,32 +109,34 @@ class Sessions:
 
     @property
     def user(self) -> Any:
-        if self._user is None:
-            self._started_here = self._given is None or isinstance(self._given, str)
-            if self._given is None and (running := _running_session()) is not None:
-                self._started_here = False
-                self._user = running
-            else:
-                self._user = _open(self._given)
-        return self._user
+        with self._starting:
+            if self._user is None:
+                self._started_here = self._given is None or isinstance(self._given, str)
+                if self._given is None and (running := _running_session()) is not None:
+                    self._started_here = False
+                    self._user = running
+                else:
+                    self._user = _open(self._given)
+            return self._user
 
     @property
     def own(self) -> Any:
-        """Our own session."""
-        if self._own is None:
+        """Our own session of this thread."""
+        if self._own.session is None:
             own = _another_session(self.user)
             for key, value in OWN_SETTINGS.items():
                 own.conf.set(key, value)
-            self._own = own
-        return self._own
+            self._own.session = own
+            self._made.append(own)
+        return self._own.session
 
     def own_with(self, settings: Mapping[str, str]) -> Any:
         """Our own session with the result-changing settings of a view."""
         session = self.own
         for key, value in settings.items():
-            if self._applied.get(key) != value:
+            if self._own.applied.get(key) != value:
                 _apply(session, key, value)
-                self._applied[key] = value
+                self._own.applied[key] = value
         return session
 
     def result_settings(self) -> dict[str, str]:
@@ -157,20 +170,24 @@ class Sessions:
     def forget(self) -> None:
         """After Spark died: the next use starts anew."""
         embedded = self._user is not None and not is_connect(self._user)
-        self._user = self._own = None
-        self._applied.clear()
+        self._drop()
         if embedded:
             _forget_dead_gateway()
 
     def stop(self) -> None:
         """Stop what we started; a session handed in, or found running, stays as it is."""
-        if self._own is not None and is_connect(self._own):
-            _close_client(self._own)
+        for own in self._made:
+            if is_connect(own):
+                _close_client(own)
         if self._user is not None and self._started_here:
             with contextlib.suppress(Exception):
                 self._user.stop()
-        self._user = self._own = None
-        self._applied.clear()
+        self._drop()
+
+    def _drop(self) -> None:
+        self._user = None
+        self._own = _OwnSession()
+        self._made = []
 
 
 def _open(given: Any) -> Any:

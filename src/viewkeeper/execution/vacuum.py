@@ -17,7 +17,7 @@ from viewkeeper.generated_names import CHANGE_EPOCH
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.rendering import delta_table
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import Claim, HistoryEntry, ViewRecord
+from viewkeeper.storage.records import HistoryEntry, ViewRecord, now
 
 _SAFETY_SECONDS = 5.0
 """Clocks of writers and stores may differ by so much."""
@@ -27,7 +27,7 @@ _YOUNG_SECONDS = 3600.0
 
 
 def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementReport:
-    started = time.monotonic()
+    started, started_at = time.monotonic(), now()
     catalogue = workspace.state.read()
     first_kept = max(1, catalogue.last_epoch - retain_epochs + 1, catalogue.first_kept_epoch)
     history = workspace.state.history()
@@ -38,7 +38,7 @@ def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementRepor
     orphans = _remove_orphans(workspace)
     views = 0
     for view in catalogue.views.values():
-        if _vacuum_view(workspace, view, history, catalogue.claims, first_kept):
+        if _vacuum_view(workspace, catalogue, view, history, started_at, first_kept):
             views += view.owner is None
     workspace.listener(Event(Moment.CLEANED, catalogue.last_epoch))
     return StatementReport(
@@ -50,14 +50,15 @@ def vacuum_warehouse(workspace: Workspace, retain_epochs: int) -> StatementRepor
 
 def _vacuum_view(
     workspace: Workspace,
+    catalogue: Catalogue,
     view: ViewRecord,
     history: list[HistoryEntry],
-    claims: Iterable[Claim],
+    started_at: str,
     first_kept: int,
 ) -> bool:
     """Remove files that only dropped epochs read: those superseded before the oldest kept version was current.
 
-    Files written since the oldest claim may belong to a refresh under way and stay.
+    Files written since the oldest claim may belong to a refresh under way and stay, in both tables of the view.
     """
     entries = [
         e for e in history if e.view_id == view.id and e.location == view.location and e.version is not None
@@ -65,21 +66,38 @@ def _vacuum_view(
     older = [entry for entry in entries if entry.epoch <= first_kept]
     if not older or older[-1].version == entries[0].version:
         return False
-    kept_since = min(
-        [older[-1].finished_at, *(claim.claimed_at for claim in claims)], key=datetime.fromisoformat
-    )
-    hours = (
-        (datetime.now(timezone.utc) - datetime.fromisoformat(kept_since)).total_seconds() + _SAFETY_SECONDS
-    ) / 3600
+    claimed = [claim.claimed_at for claim in catalogue.claims]
     rows = delta_table(workspace.layout.rows(view.location)).sql(dialect="spark")
     session = workspace.sessions.own
     with spark_failures(f"the table of {view.name} was vacuumed"):
-        session.sql(f"VACUUM {rows} RETAIN {hours:.6f} HOURS").collect()
+        session.sql(f"VACUUM {rows} RETAIN {_hours_since([older[-1].finished_at, *claimed])} HOURS").collect()
         if workspace.log.exists(workspace.layout.changes(view.location)):
             changes = delta_table(workspace.layout.changes(view.location)).sql(dialect="spark")
-            session.sql(f"DELETE FROM {changes} WHERE {CHANGE_EPOCH} < {first_kept:d}").collect()
-            session.sql(f"VACUUM {changes} RETAIN {_SAFETY_SECONDS / 3600:.6f} HOURS").collect()
+            needed = min(first_kept, _first_unconsumed(workspace, catalogue, view))
+            session.sql(f"DELETE FROM {changes} WHERE {CHANGE_EPOCH} < {needed:d}").collect()
+            session.sql(f"VACUUM {changes} RETAIN {_hours_since([started_at, *claimed])} HOURS").collect()
     return True
+
+
+def _first_unconsumed(workspace: Workspace, catalogue: Catalogue, view: ViewRecord) -> int:
+    """The first epoch whose change set some reader of the view still needs. While a view is being loaded, nobody knows
+    which: then it is every epoch."""
+    if any(claim.loads is not None for claim in catalogue.claims):
+        return 0
+    needed = [catalogue.last_epoch + 1]
+    for reader in catalogue.views.values():
+        consumed = catalogue.published[reader.id].inputs.get(view.id, -1)
+        if view.id in reader.input_ids and consumed >= 0:
+            commits = workspace.log.commits_after(workspace.layout.rows(view.location), consumed)
+            needed += [commit.epoch for commit in commits if commit.epoch is not None]
+    return min(needed)
+
+
+def _hours_since(moments: Iterable[str]) -> str:
+    """The hours since the earliest of these moments, as VACUUM takes them."""
+    earliest = min(map(datetime.fromisoformat, moments))
+    seconds = (datetime.now(timezone.utc) - earliest).total_seconds() + _SAFETY_SECONDS
+    return f"{seconds / 3600:.6f}"
 
 
 def _remove_orphans(workspace: Workspace) -> int:

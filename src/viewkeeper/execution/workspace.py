@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -114,15 +115,18 @@ def definition_of(view: ViewRecord, catalogue: Catalogue) -> ViewDefinition:
     It is remembered, with the plans made from it, until the view or something that it reads is another.
     """
     made_from = (view, [catalogue.object(each) for each in view.input_ids])
-    known = _REMEMBERED.pop(view.id, None)
+    with _REMEMBERING:
+        known = _REMEMBERED.pop(view.id, None)
     if known is None or known[0] != made_from:
         known = made_from, _defined_by(view, bind_stored(view.over_kept or view, catalogue))
-    _REMEMBERED[view.id] = known
-    if len(_REMEMBERED) > _MOST_REMEMBERED:
-        _REMEMBERED.pop(next(iter(_REMEMBERED)), None)
+    with _REMEMBERING:
+        _REMEMBERED[view.id] = known
+        if len(_REMEMBERED) > _MOST_REMEMBERED:
+            del _REMEMBERED[next(iter(_REMEMBERED))]
     return known[1]
 
 
+_REMEMBERING = threading.Lock()
 _MOST_REMEMBERED = 500
 _REMEMBERED: dict[str, tuple[tuple[ViewRecord, list[ObjectRecord]], ViewDefinition]] = {}
 """By the view's id, the one that was asked for last at the end."""

@@ -27,6 +27,7 @@ from viewkeeper.generated_names import (
     SIGNED_COUNT,
 )
 from viewkeeper.maintenance.comparable import comparable, is_comparable_in_merge
+from viewkeeper.maintenance.plan import ApplyChangeSet
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import (
     alias,
@@ -214,26 +215,14 @@ def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:
 
 def merge(target: str, changes: str, columns: Sequence[Column]) -> str:
     """Delete and insert by row and copy number, NULLs matching NULLs."""
-    conditions: list[exp.Expr] = [
-        exp.EQ(this=column(COPY_NUMBER, target), expression=column(COPY_NUMBER, changes))
-    ]
     stored = [column(c.name) for c in columns] + [column(COPY_NUMBER)]
-    for each in columns:
-        if is_comparable_in_merge(each.data_type):
-            conditions.append(
-                exp.NullSafeEQ(
-                    this=comparable(column(each.name, target), each.data_type),
-                    expression=comparable(column(each.name, changes), each.data_type),
-                )
-            )
     if not all(is_comparable_in_merge(each.data_type) for each in columns):
         stored.append(column(IDENTITY))
-        conditions.append(exp.EQ(this=column(IDENTITY, target), expression=column(IDENTITY, changes)))
     kind = column(CHANGE_KIND, changes)
     statement = exp.Merge(
         this=relation_named(target),
         using=relation_named(changes),
-        on=all_of(conditions),
+        on=_same_copy(target, changes, columns),
         whens=exp.Whens(
             expressions=[
                 exp.When(
@@ -253,3 +242,36 @@ def merge(target: str, changes: str, columns: Sequence[Column]) -> str:
         ),
     )
     return render(statement)
+
+
+def merge_matches(target: str, changes: str, columns: Sequence[Column]) -> str:
+    """How many rows a change set has, of each kind, that are in the target already."""
+    kind = column(CHANGE_KIND, changes)
+    counted = select_from(relation_named(changes), [kind, alias(call("COUNT", exp.Star()), SIGNED_COUNT)])
+    matched = counted.join(relation_named(target), on=_same_copy(target, changes, columns))
+    return render(matched.group_by(kind.copy()))
+
+
+def _same_copy(target: str, changes: str, columns: Sequence[Column]) -> exp.Expr:
+    """The same row with the same copy number. Types that MERGE cannot compare are compared by their identity."""
+    conditions: list[exp.Expr] = [
+        exp.EQ(this=column(COPY_NUMBER, target), expression=column(COPY_NUMBER, changes))
+    ]
+    for each in columns:
+        if is_comparable_in_merge(each.data_type):
+            conditions.append(
+                exp.NullSafeEQ(
+                    this=comparable(column(each.name, target), each.data_type),
+                    expression=comparable(column(each.name, changes), each.data_type),
+                )
+            )
+    if not all(is_comparable_in_merge(each.data_type) for each in columns):
+        conditions.append(exp.EQ(this=column(IDENTITY, target), expression=column(IDENTITY, changes)))
+    return all_of(conditions)
+
+
+def apply_to_view(target: str, changes: str, columns: Sequence[Column]) -> ApplyChangeSet:
+    """The last step of every plan that changes a view."""
+    return ApplyChangeSet(
+        merge(target, changes, columns), target, changes, merge_matches(target, changes, columns)
+    )

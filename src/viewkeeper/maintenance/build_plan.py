@@ -10,7 +10,7 @@ from viewkeeper.algebra.nodes import Derived, Group, InnerJoin, Project, TopRows
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.facts.foreign_keys import parent_joins
 from viewkeeper.generated_names import state_relation
-from viewkeeper.maintenance.bag_changes import merge
+from viewkeeper.maintenance.bag_changes import apply_to_view
 from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.differential.dropped import reliances
 from viewkeeper.maintenance.differential.kinds import SHOWN_BY, Kinds
@@ -19,7 +19,7 @@ from viewkeeper.maintenance.differential.rows_view import rows_steps
 from viewkeeper.maintenance.differential.top_view import is_kept, top_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.group_state import ROWS, why_read_again
-from viewkeeper.maintenance.plan import ApplyChangeSet, MaintenancePlan, State, Step, Strategy
+from viewkeeper.maintenance.plan import MaintenancePlan, State, Step, Strategy
 from viewkeeper.maintenance.reading import checks_whole_tables, reading, saved_tables, tables_read
 from viewkeeper.maintenance.recompute import plan_load, plan_recompute
 from viewkeeper.maintenance.reliance_checks import checks_for, trusted
@@ -157,7 +157,7 @@ def _steps(view: ViewDefinition, query: Project, derivation: Derivation) -> tupl
     if not steps:
         return ()
     changes = state_relation(view.stem, "changes")
-    return (*steps, ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes))
+    return (*steps, apply_to_view(view.stem, changes, view.stored))
 
 
 def _with_trust(view: ViewDefinition, plan: MaintenancePlan) -> MaintenancePlan:

@@ -169,11 +169,13 @@ class WriteChangeSet:
 
 @dataclass(frozen=True)
 class ApplyChangeSet:
-    """Apply the stored change set to the view: one commit. `target` and `changes` name relations in the SQL."""
+    """Apply the stored change set to the view: one commit. `target` and `changes` name relations in the SQL; `matches`
+    counts, for each kind of change, the rows of the change set that the view has already."""
 
     sql: str
     target: str
     changes: str
+    matches: str
     reads: tuple[Read, ...] = ()
 
     title = "apply the change set"

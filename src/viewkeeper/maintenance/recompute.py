@@ -5,9 +5,8 @@ from __future__ import annotations
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.facts.keys import key_of
 from viewkeeper.generated_names import query_relation, state_relation
-from viewkeeper.maintenance.bag_changes import difference, merge, numbered_rows
+from viewkeeper.maintenance.bag_changes import apply_to_view, difference, numbered_rows
 from viewkeeper.maintenance.plan import (
-    ApplyChangeSet,
     Derive,
     LoadRows,
     MaintenancePlan,
@@ -48,7 +47,7 @@ def plan_recompute(view: ViewDefinition, reason: str) -> MaintenancePlan:
         (
             evaluate,
             WriteChangeSet(difference(evaluate.relation, old.relation, view.stored), (old,)),
-            ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes),
+            apply_to_view(view.stem, changes, view.stored),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ class DeltaRsLog:
     def __init__(self, storage_options: dict[str, str] | None = None) -> None:
         self._options = storage_options
         self._opened: dict[str, tuple[NewestCommit, DeltaTable]] = {}
+        self._opening = threading.Lock()
 
     def exists(self, address: str) -> bool:
         with storage_failures(f"the Delta table at {address}"):
@@ -119,12 +121,14 @@ class DeltaRsLog:
     def _open(self, address: str) -> DeltaTable:
         """The table at its newest version; as it was opened before, if nobody has committed since."""
         newest = newest_commit(address)
-        known = self._opened.pop(address, None)
+        with self._opening:
+            known = self._opened.pop(address, None)
         table = known[1] if known is not None and known[0] == newest else self._open_anew(address)
         if newest is not None:
-            self._opened[address] = newest, table
-            if len(self._opened) > _MOST_OPENED:
-                del self._opened[next(iter(self._opened))]
+            with self._opening:
+                self._opened[address] = newest, table
+                if len(self._opened) > _MOST_OPENED:
+                    del self._opened[next(iter(self._opened))]
         return table
 
     def _open_anew(self, address: str) -> DeltaTable:

@@ -33,21 +33,23 @@ HARMLESS_OPERATIONS = frozenset(
 )
 """Operations that change no row. FSCK is none of them: it drops the rows of lost files."""
 
-_MARKER = re.compile(r"viewkeeper epoch (\d+)")
+_MARKER = re.compile(r"viewkeeper epoch (\d+)(?:, restored version (\d+))?")
 
 
-def epoch_marker(epoch: int) -> str:
-    """What our commits carry as user metadata."""
-    return f"viewkeeper epoch {epoch}"
+def epoch_marker(epoch: int, restored: int | None = None) -> str:
+    """What our commits carry as user metadata; `restored` is the version that a RESTORE of ours brings back."""
+    marker = f"viewkeeper epoch {epoch}"
+    return marker if restored is None else f"{marker}, restored version {restored}"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit. `epoch` is set on our own."""
+    """One commit. `epoch` is set on our own, `restored` on those that bring back an earlier version."""
 
     version: int
     operation: str
     epoch: int | None
+    restored: int | None = None
 
     @property
     def changes_rows(self) -> bool:
@@ -58,9 +60,14 @@ class Commit:
         """
         >>> Commit.of(3, "MERGE", "viewkeeper epoch 7").epoch
         7
+        >>> Commit.of(4, "RESTORE", epoch_marker(8, restored=2)).restored
+        2
         """
         marked = _MARKER.fullmatch(user_metadata or "")
-        return Commit(version, operation or "UNKNOWN", int(marked[1]) if marked else None)
+        epoch, restored = (
+            (None if each is None else int(each) for each in marked.groups()) if marked else (None, None)
+        )
+        return Commit(version, operation or "UNKNOWN", epoch, restored)
 
 
 @dataclass(frozen=True)

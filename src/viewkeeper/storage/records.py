@@ -255,8 +255,9 @@ class Holder:
 class Claim:
     """An epoch under way: who works on which views, from which pinned versions.
 
-    `loads` marks the first load of a view that is not in the catalogue yet: nobody finishes that for a dead
-    process, its user repeats the CREATE.
+    `loads` marks the first load of a view that is not in the catalogue yet, `restores` that views are put back to what they
+    publish: nobody finishes either for a dead process, its user repeats the statement. `tries` counts the processes that
+    have worked on the epoch, `last_error` is what the last of them stopped with.
     """
 
     epoch: int
@@ -267,6 +268,14 @@ class Claim:
     claimed_at: str
     renewed_at: str
     loads: str | None = None
+    restores: bool = False
+    tries: int = 1
+    last_error: str | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether another process can finish it."""
+        return self.loads is None and not self.restores
 
     def to_json(self) -> Json:
         return {**vars(self), "pins": dict(self.pins), "bases": dict(self.bases), "holder": vars(self.holder)}
@@ -298,6 +307,8 @@ class HistoryEntry:
     predicted: float | None = None
     """What the refresh was predicted to take, in seconds, before it was corrected by the past."""
     owner: str | None = None
+    fallback: str | None = None
+    """What the incremental plan failed with, if the view was recomputed for that reason."""
 
     def to_json(self) -> Json:
         return {**vars(self), "steps": [list(step) for step in self.steps], "sources": dict(self.sources)}

@@ -12,14 +12,13 @@ from viewkeeper.algebra.nodes import Group, Project
 from viewkeeper.algebra.to_sql import as_relation
 from viewkeeper.facts.declared import Reliance, UniqueKey
 from viewkeeper.generated_names import SIGN, SIGNED_COUNT, state_relation
-from viewkeeper.maintenance.bag_changes import merge
+from viewkeeper.maintenance.bag_changes import apply_to_view
 from viewkeeper.maintenance.differential.derivation import Derivation
 from viewkeeper.maintenance.differential.dropped import reliances
 from viewkeeper.maintenance.differential.kinds import GAINS, Kinds
 from viewkeeper.maintenance.differential.rows_view import rows_steps
 from viewkeeper.maintenance.differential.updated_view import update_steps
 from viewkeeper.maintenance.plan import (
-    ApplyChangeSet,
     CheckConstraint,
     Limit,
     MaintenancePlan,
@@ -82,7 +81,7 @@ def plan_leaving_first(
             *checks_for(view, relies_on, kinds, verified),
             *checks,
             *steps,
-            ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes),
+            apply_to_view(view.stem, changes, view.stored),
         ),
         (*map(str, leaving), *map(str, derivation.dropped)),
         relies_on,

@@ -21,13 +21,12 @@ from viewkeeper.algebra.nodes import Project
 from viewkeeper.facts.declared import Declarations, Reliance
 from viewkeeper.facts.safety.common_types import why_not_compared
 from viewkeeper.generated_names import ENTERS, LEAVES, OLD_COUNT, state_relation
-from viewkeeper.maintenance.bag_changes import merge, set_changes, touched_rows
+from viewkeeper.maintenance.bag_changes import apply_to_view, set_changes, touched_rows
 from viewkeeper.maintenance.differential.derivation import Derivation, union
 from viewkeeper.maintenance.differential.kinds import GAINS, LOSSES, SHOWN_BY, Kinds
 from viewkeeper.maintenance.differential.limits import Limits, Values, values_in
 from viewkeeper.maintenance.differential.rows_view import old_rows
 from viewkeeper.maintenance.plan import (
-    ApplyChangeSet,
     Derive,
     Limit,
     MaintenancePlan,
@@ -72,7 +71,7 @@ def plan_by_rules(
         (
             *checks_for(view, relies_on, kinds, verified),
             *fused.steps(actions, names),
-            ApplyChangeSet(merge(view.stem, changes, view.stored), view.stem, changes),
+            apply_to_view(view.stem, changes, view.stored),
         ),
         (f"rules: {names}",),
         relies_on,
