@@ -12,6 +12,7 @@ import pytest
 from tests.support.processes import FilesTogether
 from viewkeeper import Warehouse
 from viewkeeper.execution import spark_session
+from viewkeeper.execution.choice import CHOOSE_BY
 
 # Every JVM of the tests lives for minutes: compiling less, and collecting garbage in one thread, takes a fifth of the
 # processor time off (367 to 297 s for the change feeds and the examples).
@@ -20,6 +21,9 @@ os.environ.setdefault(
     "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400"
     " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000",
 )
+
+# AUTO chooses by sizes alone, here and in processes that tests start: no test depends on how fast the machine is just now.
+os.environ.setdefault(CHOOSE_BY, "sizes")
 
 
 # Most queries of the tests run once, over a few rows: compiling them takes longer than interpreting them. Sessions of

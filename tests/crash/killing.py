@@ -10,14 +10,17 @@ import multiprocessing
 import os
 import random
 import signal
-import time
+import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+import viewkeeper
 from viewkeeper import Warehouse
 from viewkeeper.execution import apply
 from viewkeeper.execution.progress import Event, Moment
@@ -25,6 +28,8 @@ from viewkeeper.maintenance import cost
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["viewkeeper", "pyspark.sql.connect.session", "tests.crash.killing"])
+
+_PACKAGE = str(Path(viewkeeper.__file__).parent)
 
 PLAIN = "CREATE MATERIALIZED VIEW plain AS SELECT k, v FROM base"
 MAPPED = "CREATE MATERIALIZED VIEW mapped AS SELECT k AS `the k`, v FROM base"
@@ -41,11 +46,13 @@ SELECT b.k, b.v, s.total FROM base b JOIN (SELECT k, sum(v) AS total FROM base G
 
 @dataclass(frozen=True)
 class Kill:
-    """When a client dies: at the n-th occurrence of a named moment, or after some seconds; else never."""
+    """When a client dies: at the n-th occurrence of a named moment, or at the n-th call of a function of ours, or so many
+    seconds after that call, if it still lives then; else never."""
 
     moment: Moment | None = None
     occurrence: int = 1
-    seconds: float | None = None
+    calls: int | None = None
+    seconds_later: float = 0.0
     statement: str = "REFRESH ALL"
     overwritten_rows: int | None = None
     """Views with more rows than this are not written whole; None leaves it as it is."""
@@ -55,7 +62,14 @@ class Kill:
     def __str__(self) -> str:
         if self.moment is not None:
             return f"{self.moment.name} {self.occurrence}"
-        return "never" if self.seconds is None else f"after {self.seconds:.2f} s"
+        if self.calls is None:
+            return "never"
+        return f"at call {self.calls}" + (f" and {self.seconds_later:.2f} s" if self.seconds_later else "")
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the client dies however fast it is."""
+        return not self.seconds_later
 
 
 def make_warehouse(path: Path, spark: Any, views: str) -> Warehouse:
@@ -112,7 +126,12 @@ def truth(warehouse: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
     return {name: sorted(expected[name], key=repr) for name in warehouse.view_names()}
 
 
-def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
+def _die() -> None:
+    os.killpg(os.getpid(), signal.SIGKILL)
+
+
+def _die_refreshing(path: str, spark: str | None, kill: Kill, calls: Any) -> None:
+    """`calls` tells how many functions of ours were called."""
     seen = 0
 
     def listen(event: Event) -> None:
@@ -120,7 +139,13 @@ def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
         if event.moment is kill.moment:
             seen += 1
             if seen == kill.occurrence:
-                os.killpg(os.getpid(), signal.SIGKILL)
+                _die()
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGE):
+            calls.value += 1
+            if calls.value == kill.calls:
+                _die() if kill.is_certain else threading.Timer(kill.seconds_later, _die).start()
 
     os.setpgid(0, 0)
     if spark is None:  # a JVM that is killed after seconds need not compile well
@@ -129,20 +154,17 @@ def _die_refreshing(path: str, spark: str | None, kill: Kill) -> None:
         apply.OVERWRITE_ROWS = kill.overwritten_rows
     if kill.keeps_groups:
         cost.KEPT_SECONDS = -1.0
+    sys.setprofile(count)
     Warehouse(path, spark, on_progress=listen).sql(kill.statement)
+    sys.setprofile(None)
+    os._exit(0)  # a timer that has not come yet is left behind
 
 
-def run_and_kill(path: Path, spark: str | None, kill: Kill) -> bool:
+def run_and_kill(path: Path, spark: str | None, kill: Kill, calls: Any = None) -> bool:
     """Run a refresh in a process of its own until it is killed; False if it finished before."""
-    process = _PROCESSES.Process(target=_die_refreshing, args=(str(path), spark, kill))
+    calls = _PROCESSES.Value("q", 0, lock=False) if calls is None else calls
+    process = _PROCESSES.Process(target=_die_refreshing, args=(str(path), spark, kill, calls))
     process.start()
-    if kill.seconds is not None:
-        process.join(kill.seconds)
-        if process.is_alive() and process.pid is not None:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                process.kill()
     process.join(600)
     assert not process.is_alive(), f"the client neither finished nor died: {kill}"
     assert process.exitcode in (0, -signal.SIGKILL), f"exit code {process.exitcode}: {kill}"
@@ -171,15 +193,17 @@ def assert_survives(warehouse: Warehouse, path: Path, spark: str | None, kill: K
     return died
 
 
-def undisturbed_seconds(warehouse: Warehouse, path: Path, spark: str | None) -> float:
-    """What a refresh that nobody kills takes here and now, its process included: where random kills must lie."""
+def undisturbed_calls(warehouse: Warehouse, path: Path, spark: str | None) -> int:
+    """How many functions of ours a refresh calls that nobody kills: where random kills must lie."""
     change_base(warehouse, seed=0)
-    start = time.perf_counter()
-    assert not run_and_kill(path, spark, Kill())
-    took = time.perf_counter() - start
+    calls = _PROCESSES.Value("q", 0, lock=False)
+    assert not run_and_kill(path, spark, Kill(), calls)
     assert contents(warehouse) == truth(warehouse)
-    return took
+    return int(calls.value)
 
 
-def random_kill(generator: random.Random, longest: float) -> Kill:
-    return Kill(seconds=generator.uniform(0.02, longest))
+def random_kill(generator: random.Random, calls: int) -> Kill:
+    """A kill at one of the calls of a refresh, or a moment later, when the server may be at work. A refresh may make a few
+    calls fewer than the one that was counted."""
+    later = generator.choice([0.0, 0.0, generator.uniform(0.0, 0.3)])
+    return Kill(calls=generator.randint(1, calls * 9 // 10), seconds_later=later)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.maintenance.helpers import definition
 from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
-from viewkeeper.maintenance.cost import MOST_CORRECTION, Sizes, learnt, predicted_seconds
+from viewkeeper.maintenance.cost import MOST_CORRECTION, Sizes, learnt, predicted_seconds, why_recompute
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 
 JOIN = "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer_id"
@@ -74,3 +74,12 @@ def test_corrections_are_bounded_and_settle_on_what_refreshes_take(strategy: str
         found = learnt(found, strategy, 1.0, 1_000.0)
     assert found[strategy] == pytest.approx(MOST_CORRECTION, rel=0.01)
     assert learnt(found, strategy, None, 5.0) == found
+
+
+def test_a_way_that_was_once_slow_is_tried_again() -> None:
+    """Were its correction never forgotten, a single slow refresh would be the last by changes. Both ways are predicted to
+    take half a second, and recomputing takes that long."""
+    found, tried = {"recompute": 1.0, "differential": 30.0}, 0
+    while why_recompute(0.5 * found["differential"], 0.5 * found["recompute"], "1") is not None:
+        found, tried = learnt(found, "recompute", 0.5, 0.5), tried + 1
+    assert 1 <= tried <= 4

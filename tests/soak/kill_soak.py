@@ -14,7 +14,7 @@ from tests.crash.killing import (
     assert_survives,
     make_warehouse,
     random_kill,
-    undisturbed_seconds,
+    undisturbed_calls,
 )
 from tests.support.spark_servers import connect_server
 from viewkeeper.execution.jars import find_jars
@@ -36,12 +36,12 @@ def main() -> None:
     ):
         path = Path(folder) / "warehouse"
         warehouse = make_warehouse(path, server.url, CHAIN)
-        longest = undisturbed_seconds(warehouse, path, server.url)
+        calls = undisturbed_calls(warehouse, path, server.url)
         started, died, rounds = time.monotonic(), 0, 0
         while died < kills if kills else time.monotonic() - started < options.seconds:
             moments = [moment for moment in Moment if moment is not Moment.TAKEN_OVER]
             kill = (
-                random_kill(generator, longest)
+                random_kill(generator, calls)
                 if generator.random() < 0.5
                 else Kill(generator.choice(moments), generator.choice([1, 2]))
             )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.duckdb_oracle import wrong_views
 from viewkeeper import Warehouse
+from viewkeeper.execution.choice import CHOOSE_BY
 from viewkeeper.execution.reports import ViewReport
 
 pytestmark = pytest.mark.spark
@@ -58,16 +59,18 @@ def test_what_was_predicted_is_kept_beside_what_it_took(warehouse: Warehouse) ->
     assert all(1 / 3 <= each <= 3 for each in published.corrections.values())
 
 
-def test_a_way_that_was_once_slow_is_tried_again(warehouse: Warehouse) -> None:
-    """Were its correction never forgotten, a single slow refresh would be the last by changes."""
+def test_what_refreshes_took_moves_the_choice(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A way that was slow is not taken, and its correction is half forgotten; by sizes alone it is taken again at once."""
     warehouse.sql(SALES.format(rows=10))
     warehouse.sql(TAKINGS.format(name="takings", policy="AUTO"))
     state = warehouse._workspace.state
     ((view_id, published),) = state.read().published.items()
     slow = replace(published, corrections={"recompute": 1 / 3, "differential": 30.0})
     state.change(lambda catalogue: catalogue.with_publication(view_id, slow))
-    strategies = [
-        refreshed(warehouse, f"UPDATE sale SET price = price + 1 WHERE id = {row}")["takings"].strategy
-        for row in range(1, 8)
-    ]
-    assert strategies[0] == "recompute" and "differential" in strategies
+    monkeypatch.delenv(CHOOSE_BY)
+    by_past = refreshed(warehouse, "UPDATE sale SET price = 7 WHERE id = 1")["takings"]
+    assert by_past.strategy == "recompute" and "is predicted to take" in by_past.reason
+    assert state.read().published[view_id].corrections["differential"] == pytest.approx(30.0**0.5, abs=1e-3)
+    monkeypatch.setenv(CHOOSE_BY, "sizes")
+    by_sizes = refreshed(warehouse, "UPDATE sale SET price = 7 WHERE id = 2")["takings"]
+    assert by_sizes.strategy == "differential"
