@@ -16,14 +16,14 @@ SERVERS := $(POSTGRES)
 ARGS ?=
 # Test processes side by side in check; each with Spark tests has a JVM of its own (about 2 GB). Three are no faster on two cores.
 WORKERS ?= 2
-# How long fuzz and soak go on: a number of random cases or of kills, or of seconds.
+# How long fuzz, fuzz-spark, histories and soak go on: a number of random cases or of kills, or of seconds.
 CASES ?= 1000
 KILLS ?=
 
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint doctests test test-spark tpch fuzz soak bench fmt lock clean
+.PHONY: help setup demo check lint doctests test test-spark tpch fuzz fuzz-spark histories soak bench fmt lock clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,12 @@ ifdef SECONDS
 else
 	VIEWKEEPER_FUZZ_CASES=$(CASES) VIEWKEEPER_FUZZ_LARGEST=10000 $(RUN)/python -m pytest tests/properties --timeout=0 $(ARGS)
 endif
+
+fuzz-spark: $(READY) ## Random views of all that Spark SQL has, kept on Spark (CASES=1000 refreshes of views, SEED=n)
+	VIEWKEEPER_SPARK_CASES=$(CASES) $(if $(SEED),VIEWKEEPER_FUZZ_SEED=$(SEED)) $(RUN)/python -m pytest tests/properties/test_spark_views.py --timeout=0 -s $(ARGS)
+
+histories: $(READY) ## Random histories of statements, kills and other writers (CASES=1000, or SEED=n for one of them)
+	VIEWKEEPER_HISTORIES=$(CASES) $(if $(SEED),VIEWKEEPER_HISTORY_SEED=$(SEED)) $(RUN)/python -m pytest tests/histories --timeout=0 -s $(ARGS)
 
 soak: $(READY) ## Kill refreshes at random and check what is left (KILLS=500 or SECONDS=3600)
 	$(RUN)/python -m tests.soak.kill_soak $(if $(KILLS),--kills $(KILLS)) $(if $(SECONDS),--seconds $(SECONDS))
