@@ -25,7 +25,7 @@ from viewkeeper.execution.input_changes import (
     can_limit,
     schema_text,
 )
-from viewkeeper.execution.local_relations import local_relation
+from viewkeeper.execution.local_relations import local_relation, with_places
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
@@ -37,7 +37,7 @@ from viewkeeper.generated_names import (
 )
 from viewkeeper.maintenance.bag_changes import positions
 from viewkeeper.maintenance.comparable import is_comparable_in_merge
-from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
+from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at, values_in
 from viewkeeper.sources.data_files import file_name
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.net_effect import frozen_rows
@@ -278,7 +278,9 @@ def _searched_places(table: OwnTable, going: pa.Table) -> list[Place] | None:
     name = _telling_column(going, table.columns)
     if name is None or "://" in table.address:
         return None
-    values = going.column(name).unique().to_pylist()
+    values = values_in(going.column(name))
+    if values is None:
+        return None
     bounds = bounds_of(going, name)
     paths = table.files.overlapping({} if bounds is None else {name: bounds})
     files = [f"{table.address}/{unquote(path)}" for path in paths]
@@ -299,9 +301,7 @@ def _joined_places(session: Any, table: OwnTable, going: pa.Table) -> list[Place
             rows = session.read.schema(schema_text(table.columns)).parquet(*files)
             for name, (low, high) in ranges.items():
                 rows = rows.where(between(column(name), low, high).sql(dialect="spark"))
-            rows.selectExpr(
-                "*", f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {POSITION}"
-            ).createOrReplaceTempView(stored)
+            with_places(rows, table.columns).createOrReplaceTempView(stored)
             local_relation(session, going, schema_text(table.columns)).createOrReplaceTempView(wanted)
             found = session.sql(positions(stored, wanted, table.columns)).toArrow()
             return list(zip(*(each.to_pylist() for each in found.columns), strict=True))

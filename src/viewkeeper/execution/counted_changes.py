@@ -19,7 +19,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from viewkeeper.generated_names import CHANGE_KIND, COPY_NUMBER, DELETED, FILE, INSERTED, POSITION, SIGN
-from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at
+from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, rows_at, with_one_zero
 from viewkeeper.sources.net_effect import added_up, frozen_rows
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple
@@ -41,7 +41,7 @@ class CountedChanges:
 
     @staticmethod
     def of(signed: pa.Table, columns: Sequence[Column]) -> CountedChanges:
-        rows = in_arrow_types(signed, columns)
+        rows = with_one_zero(in_arrow_types(signed, columns))
         sums = added_up(rows, signed.column(SIGN).to_pylist())
         return CountedChanges(rows_at(rows, [at for at, _ in sums]), [count for _, count in sums])
 

@@ -21,7 +21,7 @@ from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, DELETED, SIGN
 from viewkeeper.maintenance.net_changes import net_rows, part_of, signed_feed
 from viewkeeper.maintenance.plan import State
-from viewkeeper.sources.arrow_types import in_arrow_types
+from viewkeeper.sources.arrow_types import UNREADABLE, in_arrow_types, values_in
 from viewkeeper.sources.net_effect import CHANGE_TYPE, COMMIT_VERSION, feed_signs, net_bag, net_by_key
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sql.binding import Column
@@ -76,7 +76,10 @@ class InputChanges:
         chosen = list(self.parts.values()) if state is None else self._chosen(state)
         if not all(isinstance(part, pa.Table) for part in chosen):
             return None
-        return list({value for part in chosen for value in part.column(name).unique().to_pylist()})
+        values = [values_in(part.column(name)) for part in chosen]
+        if any(each is None for each in values):
+            return None
+        return list({value for each in values for value in each or ()})
 
     def _chosen(self, state: State) -> list[Any]:
         return [self.parts[name] for name in _COMPOSED.get(state, (state,)) if name in self.parts]
@@ -117,16 +120,21 @@ class EpochChanges:
                 found = self._of_view(record, consumed, version)
             else:
                 address = self.workspace.data_address(record)
-                feed = self.workspace.log.read_feed(address, consumed, version, record.columns)
-                found = (
-                    self._from_spark(
-                        self._spark_feed(address, consumed, version, record.columns), record.columns
-                    )
-                    if feed is None
-                    else _from_feed(feed, record.columns, key)
+                found = self._in_driver(address, consumed, version, record.columns, key) or self._from_spark(
+                    self._spark_feed(address, consumed, version, record.columns), record.columns
                 )
             self._known[asked] = found
         return self._known[asked]
+
+    def _in_driver(
+        self, address: str, consumed: int, version: int, columns: tuple[Column, ...], key: tuple[str, ...]
+    ) -> InputChanges | None:
+        """The changes of a table as delta-rs reads them; None: let Spark read them, which holds every value exactly."""
+        feed = self.workspace.log.read_feed(address, consumed, version, columns)
+        try:
+            return None if feed is None else _from_feed(feed, columns, key)
+        except UNREADABLE:
+            return None
 
     def estimated_rows(self, input_id: str, consumed: int, version: int) -> int | None:
         """About how many rows changed, both images of an update counted, without reading them; None if that is not known."""
@@ -151,12 +159,12 @@ class EpochChanges:
             return InputChanges(view.columns, {})
         address = self.workspace.layout.changes(view.location)
         stored = self.workspace.log.read_change_sets(address, epochs)
-        if stored is None:
-            return self._from_spark(self._spark_change_sets(address, epochs, view.columns), view.columns)
-        kinds = stored.column(CHANGE_KIND).to_pylist()
-        rows = in_arrow_types(stored, view.columns)
-        parts = net_bag(rows, [-1 if kind == DELETED else 1 for kind in kinds])
-        return InputChanges(view.columns, {s: t for s, t in parts.items() if t.num_rows})
+        try:
+            if stored is not None:
+                return _from_change_sets(stored, view.columns)
+        except UNREADABLE:
+            pass
+        return self._from_spark(self._spark_change_sets(address, epochs, view.columns), view.columns)
 
     def _epochs(self, view: ViewRecord, consumed: int, version: int) -> list[int]:
         """The epochs whose change sets lead from one version of a view to another."""
@@ -222,6 +230,12 @@ def _from_feed(feed: pa.Table, columns: tuple[Column, ...], key: tuple[str, ...]
     return InputChanges(columns, {state: table for state, table in parts.items() if table.num_rows}, key)
 
 
+def _from_change_sets(stored: pa.Table, columns: tuple[Column, ...]) -> InputChanges:
+    signs = [-1 if kind == DELETED else 1 for kind in stored.column(CHANGE_KIND).to_pylist()]
+    parts = net_bag(in_arrow_types(stored, columns), signs)
+    return InputChanges(columns, {state: table for state, table in parts.items() if table.num_rows})
+
+
 def limited_to(name: exp.Column, values: Sequence[Any]) -> exp.Expr | None:
     """A condition that lets through at least the rows with one of these values, for Delta to skip files by.
 
@@ -258,7 +272,10 @@ def bounds_of(rows: pa.Table, name: str) -> tuple[Any, Any] | None:
     values = rows.column(name)
     if values.null_count or not len(values) or not _has_literals(values.type):
         return None
-    bounds = pc.min_max(values).as_py()
+    try:
+        bounds = pc.min_max(values).as_py()
+    except UNREADABLE:
+        return None
     return bounds["min"], bounds["max"]
 
 

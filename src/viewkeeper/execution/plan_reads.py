@@ -22,7 +22,7 @@ from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.searching import Wanted, few_rows, holding, may_be_few
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.maintenance.plan import Limit, MaintenancePlan, Read, State
-from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types
+from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types, values_in
 from viewkeeper.sources.data_files import DataFiles
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import column, delta_table, render, select_all, select_from
@@ -256,7 +256,7 @@ class PlanReads:
             found = self.changes[part.object_id].values(None if everything else part.state, of_name)
         else:
             table = self.computed.get(limit.relation)
-            found = None if table is None else table.column(of_name).unique().to_pylist()
+            found = None if table is None else values_in(table.column(of_name))
         wanted = next(each.data_type for each in columns if each.name == name)
         if found is None or not can_limit(wanted, found):
             return None
@@ -279,11 +279,11 @@ def _most_telling(candidates: Sequence[Wanted], files: DataFiles | None) -> Want
 
 def _values_of(rows: pa.Table, columns: Sequence[Column]) -> list[Wanted]:
     """For each column by whose values rows can be found, those of these rows."""
-    values = {each: rows.column(each.name).unique().to_pylist() for each in columns}
+    limitable = {each: values_in(rows.column(each.name)) for each in columns if can_limit(each.data_type, [])}
     return [
         Wanted(each.name, frozenset(found))
-        for each, found in values.items()
-        if can_limit(each.data_type, found)
+        for each, found in limitable.items()
+        if found is not None and can_limit(each.data_type, found)
     ]
 
 

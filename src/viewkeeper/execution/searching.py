@@ -10,12 +10,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.execution.input_changes import MOST_DRIVER_ROWS, MOST_LITERALS, limited_to, schema_text
-from viewkeeper.generated_names import FILE, POSITION
+from viewkeeper.execution.local_relations import with_places
 from viewkeeper.sources.arrow_types import has_arrow_types
 from viewkeeper.sources.data_files import DataFiles
 from viewkeeper.sources.row_groups import no_rows_with_places, rows_with
 from viewkeeper.sql.binding import Column
-from viewkeeper.sql.names import quote
 from viewkeeper.sql.rendering import column
 
 
@@ -74,15 +73,6 @@ def _scanned(
     session: Any, columns: Sequence[Column], condition: exp.Expr, addresses: Sequence[str]
 ) -> pa.Table:
     """The rows of some files for which a condition holds, with file and position, but few more than may come to the driver."""
-    return (
-        session.read.schema(schema_text(columns))
-        .parquet(*addresses)
-        .where(condition.sql(dialect="spark"))
-        .selectExpr(
-            *(quote(each.name) for each in columns),
-            f"_metadata.file_path AS {FILE}",
-            f"_metadata.row_index AS {POSITION}",
-        )
-        .limit(MOST_DRIVER_ROWS + 1)
-        .toArrow()
-    )
+    files = session.read.schema(schema_text(columns)).parquet(*addresses)
+    found = with_places(files.where(condition.sql(dialect="spark")), columns)
+    return found.limit(MOST_DRIVER_ROWS + 1).toArrow()

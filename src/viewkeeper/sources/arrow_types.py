@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Array, DataType, Map, Simple, Struct, as_stored
@@ -69,6 +71,38 @@ def has_arrow_types(columns: Sequence[Column]) -> bool:
     except KeyError:
         return False
     return True
+
+
+UNREADABLE = (pa.ArrowException, ValueError, OverflowError, KeyError, TypeError)
+"""What Arrow and Python raise for values and types that they do not hold as Spark does: days after the year 9999, texts
+that are not UTF-8, types without a counterpart. Whoever meets it leaves the reading to Spark."""
+
+
+def values_in(column: pa.ChunkedArray) -> list[Any] | None:
+    """The different values of a column; None if Python cannot hold one of them.
+
+    >>> values_in(pa.chunked_array([[1, 1, None]]))
+    [1, None]
+    >>> values_in(pa.chunked_array([pa.array([3_000_000], pa.date32())])) is None
+    True
+    """
+    try:
+        return list(column.unique().to_pylist())
+    except UNREADABLE:
+        return None
+
+
+def with_one_zero(table: pa.Table) -> pa.Table:
+    """The table with 0.0 for −0.0, as Spark stores it when it has grouped rows: a view has one zero.
+
+    >>> with_one_zero(pa.table({"x": [-0.0, 1.5, None]})).column("x").to_pylist()
+    [0.0, 1.5, None]
+    """
+    for at, column in enumerate(table.columns):
+        if pa.types.is_floating(column.type):
+            zeros = pa.scalar(0, column.type)
+            table = table.set_column(at, table.field(at), pc.add(column, zeros))
+    return table
 
 
 def rows_at(table: pa.Table, positions: Sequence[int]) -> pa.Table:

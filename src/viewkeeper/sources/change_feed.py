@@ -62,7 +62,7 @@ def trouble(
             actions = list(_actions(log, address, consumed, version, number))
             files = _feed_files(actions)
             size += sum(int(file.get("size") or 0) for file in files)
-            found = _commit_trouble(actions)
+            found = _commit_trouble(actions, files)
             if found is None and has_timestamps and any(_has_int96(log, file["path"]) for file in files):
                 found = "its timestamps are stored as INT96"
             if found is None and size > DRIVER_BYTES:
@@ -110,9 +110,11 @@ def _feed_files(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [file for file in changed if file and file.get("dataChange")]
 
 
-def _commit_trouble(actions: Sequence[dict[str, Any]]) -> str | None:
+def _commit_trouble(actions: Sequence[dict[str, Any]], files: Sequence[dict[str, Any]]) -> str | None:
     if any("metaData" in action for action in actions):
         return "its columns or properties were changed"
+    if any("%" in file["path"] for file in files):
+        return "the paths of its files are escaped"
     if not any("cdc" in action for action in actions):
         for action in actions:
             file = action.get("add") or action.get("remove") or {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from viewkeeper.generated_names import FILE, POSITION
+from viewkeeper.sources.arrow_types import UNREADABLE
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import contains_type
@@ -136,11 +138,20 @@ def data_files(
         if not _is_plain(table, columns):
             return None
         addresses = {file_name(uri): uri for uri in table.file_uris()}
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        actions = rows_python_holds(pa.table(table.get_add_actions(flatten=True)))
         statistics = {file_name(action["path"]): action for action in actions}
         if len(addresses) != len(actions) or statistics.keys() != addresses.keys():
             return None
         return DataFiles(addresses, table, statistics)
+
+
+def rows_python_holds(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table, without columns that have values which Python cannot hold."""
+    columns: dict[str, list[Any]] = {}
+    for name in table.column_names:
+        with suppress(*UNREADABLE):
+            columns[name] = table.column(name).to_pylist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def names_one_file(address: str) -> bool:

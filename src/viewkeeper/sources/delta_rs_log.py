@@ -16,13 +16,14 @@ from deltalake.fs import DeltaStorageHandler
 from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, INSERTED
 from viewkeeper.sources import change_feed, data_files
-from viewkeeper.sources.data_files import DataFiles
+from viewkeeper.sources.data_files import DataFiles, rows_python_holds
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.newest_commit import NewestCommit, newest_commit
 from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
 from viewkeeper.sql.binding import Column
 
 _MOST_OPENED = 100
+_COUNT = "SELECT COUNT(*) AS rows FROM counted"
 
 
 class DeltaRsLog:
@@ -38,10 +39,12 @@ class DeltaRsLog:
     def row_count(self, address: str) -> int:
         table = self._open(address)
         with storage_failures(f"the Delta table at {address}"):
-            counted = (
-                QueryBuilder().register("counted", table).execute("SELECT COUNT(*) AS rows FROM counted")
-            )
-            return int(pa.table(counted).column("rows")[0].as_py())
+            try:
+                counted = QueryBuilder().register("counted", table).execute(_COUNT)
+                return int(pa.table(counted).column("rows")[0].as_py())
+            except Exception:  # delta-rs does not read every table; its log tells how many rows were written
+                files = pa.table(table.get_add_actions())
+                return int(pc.sum(files.column("num_records")).as_py() or 0)
 
     def version(self, address: str) -> int:
         return self._open(address).version()
@@ -59,7 +62,10 @@ class DeltaRsLog:
         return self._commits(address, version + 1, table.version())
 
     def data_files(self, address: str, version: int, columns: Sequence[Column]) -> DataFiles | None:
-        return data_files.data_files(address, version, columns, self._options)
+        try:
+            return data_files.data_files(address, version, columns, self._options)
+        except CorruptWarehouseError:
+            return None
 
     def estimated_feed_rows(self, address: str, consumed: int, version: int) -> int | None:
         with storage_failures(f"the Delta table at {address}"):
@@ -73,14 +79,25 @@ class DeltaRsLog:
     def read_feed(
         self, address: str, consumed: int, version: int, columns: Sequence[Column]
     ) -> pa.Table | None:
-        return change_feed.read_feed(address, self._open(address), consumed, version, columns, self._options)
+        try:
+            return change_feed.read_feed(
+                address, self._open(address), consumed, version, columns, self._options
+            )
+        except CorruptWarehouseError:  # Spark reads more than delta-rs does, or says what is wrong
+            return None
 
     def read_change_sets(self, address: str, epochs: Sequence[int]) -> pa.Table | None:
+        try:
+            return self._read_change_sets(address, epochs)
+        except CorruptWarehouseError:
+            return None
+
+    def _read_change_sets(self, address: str, epochs: Sequence[int]) -> pa.Table | None:
         table = self._open(address)
         with storage_failures(f"the change sets at {address}"):
             if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
                 return None
-            actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            actions = rows_python_holds(pa.table(table.get_add_actions(flatten=True)))
             mine = [action for action in actions if action[f"partition.{CHANGE_EPOCH}"] in set(epochs)]
             if sum(action["size_bytes"] for action in mine) > change_feed.DRIVER_BYTES:
                 return None
@@ -92,7 +109,7 @@ class DeltaRsLog:
             return None
         table = self._open(address)
         with storage_failures(f"the Delta table at {address}"):
-            actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            actions = rows_python_holds(pa.table(table.get_add_actions(flatten=True)))
             mine = [action for action in actions if action[f"partition.{CHANGE_EPOCH}"] == epoch]
             if any(action["num_records"] is None for action in mine):
                 return self._counted_change_set(table, epoch)

@@ -53,7 +53,7 @@ def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | No
     data = feed.drop_columns(
         [name for name in feed.column_names if name.startswith(("_change_", "_commit_"))]
     )
-    images, keys = frozen_rows(data), frozen_rows(feed.select(list(key)))
+    images, keys = frozen_rows(data, by_bits=True), frozen_rows(feed.select(list(key)))
     versions = feed.column(COMMIT_VERSION).to_pylist()
     removals = [kind in REMOVALS for kind in feed.column(CHANGE_TYPE).to_pylist()]
     lives: dict[Hashable, _Life] = {}
@@ -77,21 +77,21 @@ def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | No
 
 
 def net_bag(rows: pa.Table, signs: Sequence[int]) -> dict[State, pa.Table]:
-    """Signed rows added up."""
-    counts = added_up(rows, signs)
+    """Signed rows added up. Another zero is a change, for an expression can tell it."""
+    counts = added_up(rows, signs, by_bits=True)
     removed = [row for row, count in counts for _ in range(-count)]
     added = [row for row, count in counts for _ in range(count)]
     return {State.REMOVED: rows_at(rows, removed), State.ADDED: rows_at(rows, added)}
 
 
-def added_up(rows: pa.Table, signs: Sequence[int]) -> list[tuple[int, int]]:
+def added_up(rows: pa.Table, signs: Sequence[int], by_bits: bool = False) -> list[tuple[int, int]]:
     """Of each row whose signs do not add up to nothing: where it stands first, and their sum.
 
     >>> added_up(pa.table({"a": ["x", "y", "x", "y"]}), [1, 1, 1, -1])
     [(0, 2)]
     """
     if any(_must_be_frozen(column.type) for column in rows.columns):
-        return _added_up_one_by_one(frozen_rows(rows), signs)
+        return _added_up_one_by_one(frozen_rows(rows, by_bits), signs)
     names = [str(number) for number in range(rows.num_columns)]
     signed = rows.rename_columns(names).append_column("sign", pa.array(signs, pa.int64()))
     numbered = signed.append_column("at", pa.array(range(rows.num_rows), pa.int64()))
@@ -113,13 +113,14 @@ def feed_signs(feed: pa.Table) -> list[int]:
     return [-1 if kind in REMOVALS else 1 for kind in feed.column(CHANGE_TYPE).to_pylist()]
 
 
-def frozen_rows(table: pa.Table) -> list[Hashable]:
-    columns = [
-        [freeze(value) for value in column.to_pylist()]
-        if _must_be_frozen(column.type)
-        else column.to_pylist()
-        for column in table.columns
-    ]
+def frozen_rows(table: pa.Table, by_bits: bool = False) -> list[Hashable]:
+    """Rows as something that can be compared, as SQL does; `by_bits` tells 0.0 from −0.0, as 1 / x does."""
+    columns = []
+    for column in table.columns:
+        values = column.cast(_held_exactly(column.type)).to_pylist()
+        if _must_be_frozen(column.type):
+            values = [freeze(value, by_bits) for value in values]
+        columns.append(values)
     return list(zip(*columns, strict=True)) if columns else []
 
 
@@ -127,22 +128,48 @@ def _must_be_frozen(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
-def freeze(value: Any) -> Hashable:
+def _held_exactly(kind: pa.DataType) -> pa.DataType:
+    """The type with the same values that Python can hold: its days and moments end with the year 9999, and its texts are
+    UTF-8.
+
+    >>> str(_held_exactly(pa.list_(pa.date32())))
+    'list<element: int32>'
+    """
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_string(kind):
+        return pa.binary()
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _held_exactly(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_held_exactly(kind.key_type), _held_exactly(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _held_exactly(field.type)) for field in kind])
+    return kind
+
+
+def freeze(value: Any, by_bits: bool = False) -> Hashable:
     """A value as something that can be compared: NaN equals itself, maps are equal in any order.
 
     >>> freeze([("b", 1), ("a", float("nan"))])
     ('map', (('tuple', ('a', 'NaN')), ('tuple', ('b', 1))))
+    >>> freeze(0.0) == freeze(-0.0), freeze(0.0, by_bits=True) == freeze(-0.0, by_bits=True)
+    (True, False)
     """
     match value:
         case float():
+            if by_bits and value == 0 and math.copysign(1, value) < 0:
+                return "-0.0"
             return "NaN" if math.isnan(value) else value
         case list() if value and all(isinstance(each, tuple) for each in value):
-            return "map", tuple(sorted((freeze(each) for each in value), key=repr))
+            return "map", tuple(sorted((freeze(each, by_bits) for each in value), key=repr))
         case list():
-            return "list", tuple(freeze(each) for each in value)
+            return "list", tuple(freeze(each, by_bits) for each in value)
         case tuple():
-            return "tuple", tuple(freeze(each) for each in value)
+            return "tuple", tuple(freeze(each, by_bits) for each in value)
         case dict():
-            return "dict", tuple((name, freeze(each)) for name, each in value.items())
+            return "dict", tuple((name, freeze(each, by_bits)) for name, each in value.items())
         case _:
             return value  # type: ignore[no-any-return]

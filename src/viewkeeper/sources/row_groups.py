@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.generated_names import FILE, POSITION
-from viewkeeper.sources.arrow_types import arrow_schema, in_arrow_types
+from viewkeeper.sources.arrow_types import UNREADABLE, arrow_schema, in_arrow_types
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple
 
@@ -88,7 +88,7 @@ def rows_with(
         if sum(file.bytes_of(columns) for file in files) > MOST_BYTES:
             return None
         return _found_in_all(files, _Search(values, column, columns), most)
-    except (OSError, pa.ArrowException):
+    except (OSError, *UNREADABLE):
         return None
 
 

@@ -61,13 +61,19 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     kind = values.type
     if values.null_count == len(values) or pa.types.is_boolean(kind) or pa.types.is_binary(kind):
         return None
-    found = pc.min_max(values).as_py()
+    try:
+        found = pc.min_max(values).as_py()
+    except (ValueError, OverflowError):  # days that Python does not have, texts that are not UTF-8: no bounds
+        return None
     low, high = found["min"], found["max"]
     if isinstance(low, float) and (not math.isfinite(low) or not math.isfinite(high) or _has_nan(values)):
         return None
     if isinstance(low, str) and max(len(low), len(high)) > _LONGEST_TEXT:
         return None
-    return _in_log(low, up=False), _in_log(high, up=True)
+    try:
+        return _in_log(low, up=False), _in_log(high, up=True)
+    except OverflowError:  # the last moment of the year 9999 is not rounded up
+        return None
 
 
 def _has_nan(values: pa.ChunkedArray) -> bool:

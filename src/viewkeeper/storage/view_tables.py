@@ -32,9 +32,14 @@ def rows_properties(view: ViewRecord) -> dict[str, str]:
     return {
         **KEPT_HISTORY,
         **column_mapping(view.columns),
-        "delta.enableDeletionVectors": "true",
+        "delta.enableDeletionVectors": "false" if _hides_metadata(view.columns) else "true",
         "delta.enableChangeDataFeed": "false",
     }
+
+
+def _hides_metadata(columns: Iterable[Column]) -> bool:
+    """Whether Delta would take a column of the view for its own: then its MERGE cannot write deletion vectors."""
+    return any(column.name.lower() == "_metadata" for column in columns)
 
 
 def changes_properties(view: ViewRecord) -> dict[str, str]:
