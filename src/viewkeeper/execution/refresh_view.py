@@ -27,7 +27,7 @@ from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.view_head import ViewHead, view_head
 from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.facts.declared import Declarations, Reliance
+from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import keyed_inputs, plan_refresh, why_recomputed
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -102,7 +102,7 @@ class ViewRefresh:
         if instead is not None:
             return instead, {}
         declared = definition.declared
-        changes = self._changes(declared, keyed_inputs(definition))
+        changes = self._changes(definition)
         verified = frozenset(Reliance(*each) for each in self._published.verified)
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
         if declared and plan.strategy is not Strategy.RECOMPUTE and not plan.relies_on | plan.spot_checked:
@@ -178,11 +178,12 @@ class ViewRefresh:
     def _published(self) -> Publication:
         return self.catalogue.published[self.view.id]
 
-    def _changes(self, declared: Declarations, parents: frozenset[str]) -> dict[str, InputChanges]:
+    def _changes(self, definition: ViewDefinition) -> dict[str, InputChanges]:
         found = {}
+        keyed = keyed_inputs(definition)
         for input_id in self.changed:
-            keys = declared[input_id].keys if input_id in declared and input_id in parents else ()
-            key = keys[0].columns if keys else ()
+            chosen = definition.change_key(input_id) if input_id in keyed else None
+            key = () if chosen is None else chosen.columns
             found[input_id] = self.epoch_changes.of(
                 input_id, self._published.inputs[input_id], self.inputs[input_id], key
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.algebra.nodes import InnerJoin, Scan
-from viewkeeper.facts.declared import Declarations, Declared, Reliance, TotalForeignKey
+from viewkeeper.algebra.nodes import InnerJoin, Query, Scan, walk
+from viewkeeper.facts.declared import Declarations, Declared, Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.facts.keys import equalities
 
 
@@ -37,6 +37,30 @@ def parent_joins(join: InnerJoin, declared: Declarations) -> tuple[ParentJoin, .
                             ParentJoin(child.alias, parent.alias, foreign_key, child.input.object_id)
                         )
     return tuple(found)
+
+
+def change_keys(query: Query, declared: Declarations) -> dict[str, UniqueKey]:
+    """For each parent of such joins the key by which its changes are to be told apart: one that a foreign key names.
+
+    That a parent is gone means for its children that the values they name are gone. So deletions and insertions say nothing to
+    a child unless they are told apart by these very columns.
+    """
+    facts = [
+        found for node in walk(query) if isinstance(node, InnerJoin) for found in parent_joins(node, declared)
+    ]
+    keys: dict[str, UniqueKey] = {}
+    for parent_id in dict.fromkeys(fact.foreign_key.parent_id for fact in facts):
+        named = [fact.foreign_key for fact in facts if fact.foreign_key.parent_id == parent_id]
+        for key in declared.get(parent_id, Declared()).keys:
+            if any(names_key(each, key) for each in named):
+                keys[parent_id] = key
+                break
+    return keys
+
+
+def names_key(foreign_key: TotalForeignKey, key: UniqueKey) -> bool:
+    """Whether the columns that a foreign key names are those of a key, in any order."""
+    return {each.lower() for each in foreign_key.parent_columns} == {each.lower() for each in key.columns}
 
 
 def _pairs(child: Scan, parent: Scan, foreign_key: TotalForeignKey) -> list[frozenset[tuple[str, str]]]:

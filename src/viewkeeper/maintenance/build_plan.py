@@ -125,9 +125,9 @@ def plan_differential(
     """The floor: every change found by the changes and states of what the query reads."""
     query = view.algebra
     assert isinstance(query, Project)
-    derivation = Derivation(view.stem, query, kinds, view.declared)
+    derivation = Derivation(view.stem, query, kinds, view.declared, change_keys=view.change_keys)
     steps = _steps(view, query, derivation)
-    relies_on = reliances(derivation.dropped, view.declared)
+    relies_on = reliances(derivation.dropped, view.change_keys)
     return MaintenancePlan(
         view.name,
         Strategy.DIFFERENTIAL,
@@ -183,7 +183,7 @@ def child_parent_pairs(view: ViewDefinition) -> frozenset[tuple[str, str]]:
 def keyed_inputs(view: ViewDefinition) -> frozenset[str]:
     """The tables whose changes are to be told apart by key: parents, and those of whose operations some are special."""
     chosen = {object_id for object_id, _ in view.rematerialized}
-    return frozenset(parent for _, parent in child_parent_pairs(view)) | chosen
+    return frozenset(view.change_keys) | chosen
 
 
 def _changed(view: ViewDefinition, kinds: Kinds) -> Sequence[QualifiedName]:

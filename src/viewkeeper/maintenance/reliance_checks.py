@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from viewkeeper.facts.declared import Declared, Reliance, TotalForeignKey, UniqueKey
+from viewkeeper.facts.declared import Reliance, TotalForeignKey, UniqueKey
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.constraint_checks import children_of, duplicate_keys, orphans
 from viewkeeper.maintenance.differential.kinds import Kinds
@@ -32,7 +32,7 @@ def checks_for(
         for key in (*declared.keys, *declared.nullable_keys):
             if key.name == reliance.constraint and not key.rely:
                 is_nullable = key in declared.nullable_keys
-                added = _added(key, declared, kinds.get(table.object_id, frozenset()))
+                added = _added(view, table, key, kinds.get(table.object_id, frozenset()))
                 steps += _key_checks(table, key, added, reliance in verified, is_nullable)
         for foreign_key in declared.foreign_keys:
             if foreign_key.name == reliance.constraint and not foreign_key.rely:
@@ -41,11 +41,11 @@ def checks_for(
     return tuple(steps)
 
 
-def _added(key: UniqueKey, declared: Declared, parts: frozenset[State]) -> State | None:
-    """The part of a change set that can hold new values of a key: an update by the first key leaves that key as it is."""
+def _added(view: ViewDefinition, table: Input, key: UniqueKey, parts: frozenset[State]) -> State | None:
+    """The part of a change set that can hold new values of a key: an update by this key leaves it as it is."""
     if not parts & set(_GAINS):
         return None
-    is_told_apart_by_it = declared.keys[:1] == (key,) and State.ADDED not in parts
+    is_told_apart_by_it = view.change_key(table.object_id) == key and State.ADDED not in parts
     return State.INSERTED if is_told_apart_by_it else State.ADDED
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,7 +10,8 @@ from viewkeeper.algebra.from_query import Branches, OutsideAlgebra, read_algebra
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.algebra.open_aggregates import ties_broken
 from viewkeeper.algebra.simplification import simplified
-from viewkeeper.facts.declared import Declarations
+from viewkeeper.facts.declared import Declarations, Declared, UniqueKey
+from viewkeeper.facts.foreign_keys import change_keys
 from viewkeeper.maintenance.plan import MaintenancePlan
 from viewkeeper.sql.binding import BoundQuery, Column
 from viewkeeper.sql.names import QualifiedName
@@ -86,6 +87,16 @@ class ViewDefinition:
         """What has been read of the query holds for the other view too: it is read once."""
         vars(other)["algebra_as_written"] = self.algebra_as_written
         return other
+
+    @cached_property
+    def change_keys(self) -> Mapping[str, UniqueKey]:
+        """By parent, the key that tells its deletions and insertions from updates."""
+        return {} if isinstance(self.algebra, OutsideAlgebra) else change_keys(self.algebra, self.declared)
+
+    def change_key(self, object_id: str) -> UniqueKey | None:
+        """The key by which the changes of a table come, if they come by key."""
+        declared = self.declared.get(object_id, Declared())
+        return self.change_keys.get(object_id) or next(iter(declared.keys), None)
 
     @cached_property
     def ties_broken(self) -> list[str]:

@@ -187,13 +187,13 @@ def _refreshes(
     run = DuckDbRun(database, view)
     first = steps[0][0] if steps else case.stream[0]
     load = plan_first_load(view)
-    run.run(load, _states(view.query, case, first, first))
+    run.run(load, _states(view, case, first, first))
     compare(run, oracle, case, load, first, first)
     done: list[Refresh] = []
     verified: frozenset[Reliance] = frozenset()
     plans: dict[tuple[object, ...], MaintenancePlan] = {}
     for before, after in steps:
-        states = _states(view.query, case, before, after)
+        states = _states(view, case, before, after)
         kinds = {name: state.kinds for name, state in states.items() if state.kinds}
         if not kinds:
             continue
@@ -216,22 +216,23 @@ def _refreshes(
     return done
 
 
-def _states(query: BoundQuery, case: Case, before: Rows, after: Rows) -> Mapping[str, TableState]:
+def _states(view: ViewDefinition, case: Case, before: Rows, after: Rows) -> Mapping[str, TableState]:
     return {
         found.object_id: TableState(
             found.columns,
             before[found.object_id],
             after[found.object_id],
-            change_key(case, case.schema.by_id[found.object_id]),
+            change_key(case, case.schema.by_id[found.object_id], view),
         )
-        for found in query.inputs
+        for found in view.query.inputs
     }
 
 
-def change_key(case: Case, table: Table) -> tuple[str, ...]:
+def change_key(case: Case, table: Table, view: ViewDefinition) -> tuple[str, ...]:
     """By which columns the changes of a table are told apart: all its parents', and others' if the case says so."""
     is_keyed = case.is_trusted and (case.changes_by_key or table.id in case.schema.parents)
-    return table.declared.keys[0].columns if is_keyed and table.declared.keys else ()
+    key = view.change_key(table.id) or next(iter(table.declared.keys), None)
+    return () if key is None or not is_keyed else key.columns
 
 
 def compare(

@@ -181,5 +181,5 @@ def _states(view: ViewDefinition, case: Case, before: _Moment, after: _Moment) -
             states[found.object_id] = TableState(found.columns, old, new)
         else:
             old, new = (rows[found.object_id] for rows, _ in (before, after))
-            states[found.object_id] = TableState(found.columns, old, new, change_key(case, table))
+            states[found.object_id] = TableState(found.columns, old, new, change_key(case, table, view))
     return states

@@ -33,7 +33,7 @@ from viewkeeper.algebra.nodes import (
     scans,
 )
 from viewkeeper.algebra.to_sql import Frame, Writer, flat_name, frame_from
-from viewkeeper.facts.declared import Declarations
+from viewkeeper.facts.declared import Declarations, UniqueKey
 from viewkeeper.generated_names import SIGN, state_relation
 from viewkeeper.maintenance.differential.dropped import Dropped
 from viewkeeper.maintenance.differential.kinds import Kinds
@@ -71,6 +71,8 @@ class Derivation:
     declared: Declarations
     without_losses: frozenset[str] = frozenset()
     """Inputs whose losses the view has seen already: what they were before is what they were without these rows."""
+    change_keys: Mapping[str, UniqueKey] = field(default_factory=dict)
+    """By parent, the key by which its changes are told apart."""
     steps: list[Derive] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     _changes: dict[Relation, list[Change]] = field(default_factory=dict)

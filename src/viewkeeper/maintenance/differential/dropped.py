@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from viewkeeper.facts.declared import Declarations, Reliance
+from viewkeeper.facts.declared import Reliance, UniqueKey
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Dropped:
         return f"{self.what} cannot reach the view: {self.reason}"
 
 
-def reliances(dropped: Iterable[Dropped], declared: Declarations) -> frozenset[Reliance]:
+def reliances(dropped: Iterable[Dropped], keys: Mapping[str, UniqueKey]) -> frozenset[Reliance]:
     """What must hold for what was dropped: the foreign keys, and the keys of the parents, by which a new row is told
     from a changed one."""
     found = list(dropped)
-    keys = {Reliance(each.parent_id, key.name) for each in found for key in declared[each.parent_id].keys[:1]}
-    return frozenset(keys | {each.relies_on for each in found})
+    told_apart = {Reliance(each.parent_id, keys[each.parent_id].name) for each in found}
+    return frozenset(told_apart | {each.relies_on for each in found})

@@ -61,12 +61,12 @@ def plan_leaving_first(
         return None
     rest = without(kinds, leaving)
     seen = frozenset(each.table.object_id for each in leaving)
-    derivation = Derivation(view.stem, query, rest, view.declared, seen)
+    derivation = Derivation(view.stem, query, rest, view.declared, seen, change_keys=view.change_keys)
     steps = _steps(view, query, derivation, leaving)
     if _reads_what_is_not_known(steps, kinds):
         return None
     changes = state_relation(view.stem, "changes")
-    relies_on = reliances(derivation.dropped, view.declared)
+    relies_on = reliances(derivation.dropped, view.change_keys)
     spots = {each.reliance: each for each in leaving if each.reliance is not None}
     checks = [
         check

@@ -58,7 +58,7 @@ def plan_by_rules(
     triggered = [each for each in rules.rules if any(_has_happened(one, kinds) for one in each.triggers)]
     if not triggered:
         return None
-    derivation = Derivation(view.stem, view.algebra, kinds, view.declared)
+    derivation = Derivation(view.stem, view.algebra, kinds, view.declared, change_keys=view.change_keys)
     fused = _Fused(view, rules, derivation, kinds)
     actions = [(rule, action) for rule in triggered for action in rule.actions]
     relies_on = frozenset[Reliance]().union(*(action.relies_on for _, action in actions))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import InnerJoin, Relation, Scan, aliases_in, aliases_of
-from viewkeeper.facts.foreign_keys import ParentJoin, parent_joins
+from viewkeeper.facts.foreign_keys import ParentJoin, names_key, parent_joins
 from viewkeeper.maintenance.differential.delta_rules.scan import part_change
 from viewkeeper.maintenance.differential.derivation import Change, Derivation
 from viewkeeper.maintenance.differential.dropped import Dropped
@@ -123,7 +123,7 @@ class _Walk:
         """The foreign key by which no row of this part has a child where its children stand now."""
         place = {_alias(source): at for at, source in enumerate(self.join.sources)}
         for fact in self.parents:
-            if fact.parent != scan.alias:
+            if fact.parent != scan.alias or not self._is_told_apart_by(fact):
                 continue
             child = place[fact.child]
             stands = self.stand[child]
@@ -132,6 +132,12 @@ class _Walk:
             if part is State.INSERTED and (stands is not State.NEW or not self._parts(child) & GAINS):
                 return fact
         return None
+
+    def _is_told_apart_by(self, fact: ParentJoin) -> bool:
+        """Whether what was deleted and inserted are values that the foreign key names: a row with another primary key may
+        have taken the place of one for its children."""
+        key = self.derivation.change_keys.get(fact.foreign_key.parent_id)
+        return key is not None and names_key(fact.foreign_key, key)
 
     def _term(self, at: int, change: Change) -> Change:
         """Start at the change, then join source by source along the conditions."""
