@@ -1,7 +1,7 @@
 """Spark's own reading of a view's query, before anything is created.
 
-Spark analyses the user's text and our rendering of it over the same relations. The columns must come out the
-same; if they do not, our later plans would be built on a misreading, and the view is refused.
+Spark analyses the user's text and our reading of it over the same relations, and runs both over a few rows. Columns and rows must come
+out the same; if they do not, plans of ours would be built on a misreading, and the view is recomputed by the user's own text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from viewkeeper.errors import InvalidStatementError, UnsupportedError, ViewkeeperError
+from viewkeeper.algebra.from_query import OutsideAlgebra
+from viewkeeper.errors import InvalidStatementError, UnsupportedError, UserError, ViewkeeperError
+from viewkeeper.execution.comparison import why_answers_differ
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import is_hidden
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
+from viewkeeper.maintenance.whole_query import as_read
 from viewkeeper.sources.spark_failures import spark_failures
 from viewkeeper.sources.table_log import columns_of_schema
 from viewkeeper.sql.binding import BoundQuery, Column
@@ -25,6 +29,10 @@ from viewkeeper.sql.references import Substitution
 from viewkeeper.sql.rendering import render, select_all
 from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
+
+NOT_UNDERSTOOD = "Spark does not understand Viewkeeper's reading of the query"
+OTHER_TYPE = "Viewkeeper reads a column otherwise than Spark"
+NOT_PLANNED = "Viewkeeper cannot plan its maintenance"
 
 
 def analyse(
@@ -42,9 +50,8 @@ def analyse(
         text = query.text_over(lambda found: found.relation)
         schema = _schema_of(session, text.text, text, query)
         columns = _checked_columns(schema, query)
-        _compare_with_our_reading(session, query, columns)
         view = ViewDefinition(name, view_id, query, columns, policy=policy)
-        return with_hidden_columns(view, lambda sql: _columns_of(session, sql))
+        return _without_misreading(session, view, catalogue)
 
 
 def analyse_our_own(
@@ -123,30 +130,34 @@ def _checked_columns(schema: dict[str, Any], query: BoundQuery) -> tuple[Column,
         raise UnsupportedError(error.message, error.hint, whole) from None
 
 
-def _compare_with_our_reading(session: Any, query: BoundQuery, columns: tuple[Column, ...]) -> None:
-    """Types must agree column by column; names too, where our reading has a name."""
-    if not query.rendered:
-        raise query.problems[0]
-    fragment = query.parsed.fragment
-    where = fragment.locate(0, len(fragment.text))
-    hint = "write the query in plainer SQL, for instance with explicit casts and aliases."
+def _without_misreading(session: Any, view: ViewDefinition, catalogue: Catalogue) -> ViewDefinition:
+    """The view with its hidden columns; if our reading of its query is not Spark's, the view by its own text alone.
+
+    Whatever goes wrong on our side is no fault of the query, which Spark has understood.
+    """
     try:
-        with spark_failures("our reading of the query was analysed"):
-            ours = columns_of_schema(session.sql(query.rendered).schema.json())
-    except ViewkeeperError as error:
-        raise UnsupportedError(
-            f"Viewkeeper reads this query otherwise than Spark does: {error.message}", hint, where
-        ) from error
-    if len(ours) != len(columns):
-        raise UnsupportedError(
-            f"Viewkeeper reads {len(ours)} columns where Spark reads {len(columns)}.", hint, where
-        )
-    for theirs, mine in zip(columns, ours, strict=True):
-        generated = mine.name.startswith("_col_")
-        if mine.data_type != theirs.data_type or not (generated or mine.name.lower() == theirs.name.lower()):
-            raise UnsupportedError(
-                f"Viewkeeper reads the column {theirs.name} as {mine.name} {mine.data_type}, "
-                f"Spark as {theirs.data_type}.",
-                hint,
-                where,
-            )
+        refusal = _why_misread(session, view, catalogue)
+        if refusal is None:
+            view = with_hidden_columns(view, lambda sql: _columns_of(session, sql))
+            plan_refresh(view, dict.fromkeys([each.object_id for each in view.query.inputs], ANY_CHANGE))
+            return view
+    except UserError as error:
+        refusal = f"{NOT_UNDERSTOOD}: {error.message.rstrip('.')}"
+    except ViewkeeperError:
+        raise
+    except Exception as error:
+        refusal = f"{NOT_PLANNED} ({type(error).__name__})"
+    return view.refused(refusal)
+
+
+def _why_misread(session: Any, view: ViewDefinition, catalogue: Catalogue) -> str | None:
+    """Why our reading of the query is not Spark's; None if it is, as far as types and a few rows tell, or if there is none."""
+    query = view.algebra
+    if isinstance(query, OutsideAlgebra) or view.policy is RefreshPolicy.FULL:
+        return None
+    with spark_failures("our reading of the query was analysed"):
+        ours = columns_of_schema(session.sql(as_read(query)).schema.json())
+    for theirs, mine in zip(view.columns, ours, strict=True):
+        if mine.data_type != theirs.data_type:
+            return f"{OTHER_TYPE}: {theirs.name} as {mine.data_type} instead of {theirs.data_type}"
+    return why_answers_differ(session, view, catalogue)

@@ -20,7 +20,7 @@ from viewkeeper.errors import (
     UserError,
     ViewkeeperError,
 )
-from viewkeeper.execution.analysis import analyse
+from viewkeeper.execution.analysis import NOT_PLANNED, analyse
 from viewkeeper.execution.choice import Predictions
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.epochs import finish_left_epochs, renewing, report_of
@@ -87,6 +87,7 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
         settings,
         comment=statement.comment,
         hidden=definition.hidden,
+        refusal=definition.refusal,
         goes_on_after_violation=statement.goes_on_after_violation,
         rematerialized_on=tuple(
             (each.value, table) for table, each in sorted(planned.rematerialized, key=lambda pair: pair[0])
@@ -107,9 +108,12 @@ def planned_definition(statement: CreateView, query: BoundQuery) -> ViewDefiniti
         policy=statement.policy,
         rematerialized=frozenset(_rematerialized(statement, query)),
     )
-    return with_hidden_columns(
-        view, lambda sql: _untyped(item.alias for item in parse_sql(sql).args["expressions"])
-    )
+    try:
+        return with_hidden_columns(
+            view, lambda sql: _untyped(item.alias for item in parse_sql(sql).args["expressions"])
+        )
+    except Exception as error:  # our reading fails; what Spark says of the query is another thing
+        return view.refused(f"{NOT_PLANNED} ({type(error).__name__})")
 
 
 def _rematerialized(statement: CreateView, query: BoundQuery) -> Iterator[tuple[str, Operation]]:
@@ -181,7 +185,7 @@ def check_readers(catalogue: Catalogue, replacement: ViewRecord) -> None:
 
 def check_stored_queries(catalogue: Catalogue, readers: Sequence[ViewRecord], replaced: str) -> None:
     for reader in readers:
-        problem = _problem_of(reader, catalogue)
+        problem = None if reader.refusal is not None else _problem_of(reader, catalogue)
         if problem is not None:
             raise InUseError(
                 f"{reader.name} reads {replaced} and would not work any more: {problem.message}",
@@ -262,7 +266,7 @@ def _load(
                 loaded = _load_rows(new)
                 workspace.listener(Event(Moment.PUBLISHING, claim.epoch))
                 _publish_new(workspace, claim, [*new.kept, loaded])
-        except (ViewkeeperError, KeyboardInterrupt):
+        except BaseException:
             _give_up(workspace, claim, view)
             raise
     workspace.listener(Event(Moment.PUBLISHED, claim.epoch))

@@ -166,7 +166,7 @@ class EpochReads:
                 words: set[str] = set()
             else:
                 words = words_in(bound.rendered)
-                if not bound.rendered:
+                if not bound.rendered or view.refusal is not None:
                     words = {column.name for each in bound.inputs for column in each.columns}
             self._words[view.id] = frozenset(words)
         return self._words[view.id]

@@ -147,4 +147,5 @@ def _defined_by(view: ViewRecord, query: BoundQuery) -> ViewDefinition:
         view.hidden,
         view.policy,
         rematerialized=frozenset((table, Operation(each)) for each, table in view.rematerialized_on),
+        refusal=view.refusal,
     )

@@ -34,11 +34,16 @@ class ViewDefinition:
     declared: Declarations = field(default_factory=dict)
     rematerialized: frozenset[tuple[str, Operation]] = frozenset()
     """Operations, by the table's id, after which the user has the whole query evaluated."""
+    refusal: str | None = None
+    """Why our reading of the query is not used, found out when the view was created: what Spark answers is another thing. As a
+    clause that can follow "because"; the user's own text is then evaluated whole."""
     is_simplified: bool = True
     """Without simplification plans are slower and say the same; tests compare both."""
 
     @cached_property
     def algebra_as_written(self) -> Project | OutsideAlgebra:
+        if self.refusal is not None:
+            return OutsideAlgebra(self.refusal)
         return read_algebra(self.query, [column.name for column in self.columns])
 
     @cached_property
@@ -56,6 +61,10 @@ class ViewDefinition:
 
     def with_hidden(self, hidden: tuple[Column, ...]) -> ViewDefinition:
         return self._of_the_same_query(replace(self, hidden=hidden))
+
+    def refused(self, refusal: str) -> ViewDefinition:
+        """The view, evaluated whole by the user's own text."""
+        return replace(self, refusal=refusal, hidden=())
 
     def unsimplified(self) -> ViewDefinition:
         """The view as it is before its table has hidden columns, planned without simplifying its query."""

@@ -68,7 +68,19 @@ def visible_query(view: ViewDefinition, relation_for: Callable[[Input], str]) ->
     query = view.algebra
     if isinstance(query, OutsideAlgebra) or not (breaks_ties(query) or view.ties_broken):
         return view.query.text_over(relation_for).text
+    return our_query(view, relation_for)
+
+
+def our_query(view: ViewDefinition, relation_for: Callable[[Input], str]) -> str:
+    """Our reading of the query over other relations, each column of the type that the view has."""
+    query = view.algebra
+    assert isinstance(query, Project)
     return _over(stored_project(replace(view, hidden=()), query), relation_for)
+
+
+def as_read(query: Project) -> str:
+    """Our reading of a query without casts, over relations called as the inputs are: for Spark to tell its types."""
+    return _over(query, lambda table: table.relation)
 
 
 def _over(query: Project, relation_for: Callable[[Input], str]) -> str:

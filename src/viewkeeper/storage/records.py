@@ -134,6 +134,8 @@ class ViewRecord:
     """What refreshes evaluate in place of the query, if groups inside it are kept."""
     about_groups: tuple[str, ...] = ()
     """Which groups inside the query are kept and which are not, with the reasons, in sentences."""
+    refusal: str | None = None
+    """Why our reading of the query is not used, as CREATE found out by asking Spark."""
 
     @property
     def named_ids(self) -> tuple[str, ...]:
@@ -160,6 +162,7 @@ class ViewRecord:
             "owner": self.owner,
             "over_kept": None if self.over_kept is None else vars(self.over_kept),
             "about_groups": list(self.about_groups),
+            "refusal": self.refusal,
         }
 
     @staticmethod
@@ -181,6 +184,7 @@ class ViewRecord:
             value["owner"],
             None if value["over_kept"] is None else OverKept(**value["over_kept"]),
             tuple(value["about_groups"]),
+            value["refusal"],
         )
 
 

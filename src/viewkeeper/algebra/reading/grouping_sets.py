@@ -24,16 +24,13 @@ def grouping_sets(
     """All keys of a GROUP BY, and the sets of them; None: one set, all keys."""
     if grouping is None:
         return [], None
+    suffix = [each for part in ("rollup", "cube", "grouping_sets") for each in grouping.args.get(part) or []]
+    if suffix:
+        return _with_suffix(grouping.expressions, suffix)
     plain: list[exp.Expr] = []
     sets: list[list[exp.Expr]] = [[]]
     is_plain = True
-    parts = [
-        *grouping.expressions,
-        *(grouping.args.get("rollup") or []),
-        *(grouping.args.get("cube") or []),
-        *(grouping.args.get("grouping_sets") or []),
-    ]
-    for part in parts:
+    for part in grouping.expressions:
         alternatives = _alternatives(part)
         is_plain = is_plain and alternatives is None
         for key in _keys(part):
@@ -41,6 +38,21 @@ def grouping_sets(
                 plain.append(key)
         sets = [[*one, *other] for one in sets for other in (alternatives or [[part]])]
     return plain, None if is_plain else sets
+
+
+def _with_suffix(
+    keys: Sequence[exp.Expr], suffix: Sequence[exp.Expr]
+) -> tuple[list[exp.Expr], list[list[exp.Expr]] | None]:
+    """Hive's forms: what follows the keys is about all of them. GROUP BY a, b WITH ROLLUP is GROUP BY ROLLUP (a, b); before
+    GROUPING SETS the keys say nothing but their order."""
+    (about,) = suffix
+    if not isinstance(about, exp.GroupingSets):
+        about = type(about)(expressions=list(keys))
+    sets = _alternatives(about)
+    plain = [key for each in keys for key in _keys(each)]
+    if any(key not in plain for each in sets or () for key in each):
+        raise Outside("GROUPING SETS name a key that GROUP BY does not")
+    return plain, sets
 
 
 def _alternatives(part: exp.Expr) -> list[list[exp.Expr]] | None:
