@@ -122,8 +122,12 @@ def test_a_missing_key_is_named(kind: str, key: str) -> None:
     del body[key]
     rows[at] = rows[at]._replace(body=json.dumps(body))
     if (kind, key) in {
+        ("claim", "last_error"),
         ("claim", "loads"),
+        ("claim", "restores"),
+        ("claim", "tries"),
         ("history", "error"),
+        ("history", "fallback"),
         ("history", "owner"),
         ("history", "predicted"),
         ("published", "corrections"),
