@@ -27,6 +27,7 @@ TREE = {
     "NotAWarehouseError": ("WarehouseProblem", 3),
     "FormatVersionError": ("WarehouseProblem", 3),
     "CorruptWarehouseError": ("WarehouseProblem", 3),
+    "ChangeSetMismatchError": ("WarehouseProblem", 3),
     "ForeignCommitError": ("WarehouseProblem", 3),
     "VersionGoneError": ("WarehouseProblem", 3),
     "ConstraintViolatedError": ("WarehouseProblem", 3),
