@@ -141,8 +141,8 @@ def _without_misreading(session: Any, view: ViewDefinition, catalogue: Catalogue
             view = with_hidden_columns(view, lambda sql: _columns_of(session, sql))
             plan_refresh(view, dict.fromkeys([each.object_id for each in view.query.inputs], ANY_CHANGE))
             return view
-    except UserError as error:
-        refusal = f"{NOT_UNDERSTOOD}: {error.message.rstrip('.')}"
+    except UserError:
+        refusal = NOT_UNDERSTOOD
     except ViewkeeperError:
         raise
     except Exception as error:

@@ -174,6 +174,35 @@ def _words_between(name: str, *words: str) -> Callable[[_Parser], exp.Expr]:
     return read
 
 
+_BEFORE_A_QUERY = frozenset({
+    TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN,
+})  # fmt: skip
+
+
+def _as_spark_reads(tokens: Sequence[Token]) -> list[Token]:
+    """WINDOW before a parenthesis is the function; TABLE t as a query is SELECT * FROM t."""
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+        before = tokens[at - 1].token_type if at else None
+        if token.token_type == TokenType.WINDOW and following == TokenType.L_PAREN:
+            found.append(_token_like(token, TokenType.VAR, token.text))
+        elif (
+            token.token_type == TokenType.TABLE
+            and (before is None or before in _BEFORE_A_QUERY)
+            and following in (TokenType.VAR, TokenType.IDENTIFIER)
+        ):
+            words = ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"))
+            found += [_token_like(token, kind, text) for kind, text in words]
+        else:
+            found.append(token)
+    return found
+
+
+def _token_like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+
+
 class _Parser(SparkParser):
     """Calls, literals, intervals and types as they are written, and Spark's precedence of operators."""
 
@@ -210,6 +239,10 @@ class _Parser(SparkParser):
     EQUALITY: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
     COMPARISON: ClassVar[dict[TokenType, type[exp.Binary]]] = {}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, type[exp.Func]]] = {}  # array(1, 2)[0] is an element
+
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        return super().parse(_as_spark_reads(raw_tokens), sql)
+
     BITWISE_LEVELS = (
         {TokenType.PIPE: exp.BitwiseOr},
         {TokenType.CARET: exp.BitwiseXor},

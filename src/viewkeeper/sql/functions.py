@@ -180,9 +180,8 @@ def function_name(node: exp.Expr) -> str:
         return node.name.lower() if not node.table and node.name.lower() in WITHOUT_PARENTHESES else ""
     if not isinstance(node, exp.Func) or isinstance(node, exp.Connector):
         return ""
-    if isinstance(node.parent, exp.Case) or (
-        isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)
-    ):
+    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
+    if is_branch or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)):
         return ""
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "try_cast"

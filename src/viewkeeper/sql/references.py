@@ -307,7 +307,11 @@ def _reference(
         time_travel_end = _end_of_time_travel(fragment, table, tokens, end)
         time_travel = fragment.text[end:time_travel_end].strip()
         end = time_travel_end
-    takes_alias = not isinstance(table.parent, (exp.Insert, exp.Schema, exp.TruncateTable))
+    before = next((token for token in reversed(tokens) if token.end < start), None)
+    is_whole_query = before is not None and before.token_type == TokenType.TABLE  # TABLE t
+    takes_alias = not is_whole_query and not isinstance(
+        table.parent, (exp.Insert, exp.Schema, exp.TruncateTable)
+    )
     return Reference(
         QualifiedName(schema, parts[-1].name),
         start,

@@ -37,7 +37,21 @@ def grouping_sets(
             if key not in plain:
                 plain.append(key)
         sets = [[*one, *other] for one in sets for other in (alternatives or [[part]])]
+    if not plain:  # GROUPING SETS (()) is one group, also of no rows
+        return [], None
     return plain, None if is_plain else sets
+
+
+def without_positions(grouping: exp.Group | None, shown: Sequence[exp.Expr]) -> exp.Group | None:
+    """A GROUP BY in which numbers inside of ROLLUP, CUBE and GROUPING SETS are the columns that they stand for."""
+    if grouping is None or not grouping.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        return grouping
+    result = grouping.copy()
+    for part in list(result.find_all(exp.Rollup, exp.Cube, exp.GroupingSets)):
+        for key in _keys(part):
+            if key.is_int and 0 < int(key.to_py()) <= len(shown):
+                key.replace(shown[int(key.to_py()) - 1].copy())
+    return result
 
 
 def _with_suffix(
@@ -108,7 +122,7 @@ def over_grouping_sets(
         match function_name(node):
             case "grouping":
                 absent = [at for at, each in enumerate(present) if sql_of(_arguments(node)[0]) not in each]
-                return call("IF", _one_of(number, absent), literal(1), literal(0))
+                return exp.cast(call("IF", _one_of(number, absent), literal(1), literal(0)), "tinyint")
             case "grouping_id":
                 if [sql_of(each) for each in _arguments(node)] not in ([], list(keys)):
                     raise Outside("grouping_id is asked for some of the keys only")

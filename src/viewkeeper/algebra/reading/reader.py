@@ -102,7 +102,11 @@ class Reader:
         if limit is None and not offset:
             return query
         order = []
-        for each in ordered_items(tree):
+        written = ordered_items(tree)
+        if len(written) == 1 and is_all(written[0].this) and "all" not in map(str.lower, shown):
+            order = [ordered_by(column(each), written[0]) for each in shown]
+            written = []
+        for each in written:
             key = each.this
             if not isinstance(key, exp.Column) or key.name not in shown:
                 raise Outside("it orders by more than columns before LIMIT")
@@ -121,11 +125,22 @@ def row_limits(tree: exp.Query) -> tuple[int | None, int]:
     limit, offset = tree.args.get("limit"), tree.args.get("offset")
     values: list[int | None] = []
     for clause in (limit, offset):
-        value = None if clause is None else clause.expression
+        value = None if clause is None or is_all(clause.expression) else clause.expression
         if value is not None and not value.is_int:
             raise Outside("LIMIT or OFFSET is not a plain number")
         values.append(None if value is None else int(value.to_py()))
     return values[0], values[1] or 0
+
+
+def is_all(expression: exp.Expr) -> bool:
+    """Whether this is the ALL of ORDER BY ALL or LIMIT ALL."""
+    found = expression
+    return (
+        isinstance(found, exp.Column)
+        and not found.table
+        and not found.this.quoted
+        and found.name.upper() == "ALL"
+    ) or (isinstance(found, exp.Var) and found.name.upper() == "ALL")
 
 
 def ordered_items(tree: exp.Query) -> list[exp.Ordered]:

@@ -27,9 +27,9 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.reading.aggregates import decided_items
 from viewkeeper.algebra.reading.blocks import read_block
-from viewkeeper.algebra.reading.grouping_sets import grouping_sets, over_grouping_sets
+from viewkeeper.algebra.reading.grouping_sets import grouping_sets, over_grouping_sets, without_positions
 from viewkeeper.algebra.reading.pivots import is_pivot, read_pivot
-from viewkeeper.algebra.reading.reader import Reader, ordered_by, ordered_items, row_limits
+from viewkeeper.algebra.reading.reader import Reader, is_all, ordered_by, ordered_items, row_limits
 from viewkeeper.algebra.reading.scope import Outside, Scope
 from viewkeeper.algebra.reading.values import with_values
 from viewkeeper.algebra.reading.window_functions import read_windows, with_windows_written_out
@@ -130,7 +130,10 @@ def _order(tree: exp.Select, items: Sequence[Item]) -> tuple[tuple[exp.Expr, ...
     by_text = {sql_of(item.expression): item.name for item in items}
     order: list[exp.Expr] = []
     extra: list[Item] = []
-    for each in ordered_items(tree):
+    written = ordered_items(tree)
+    if len(written) == 1 and is_all(written[0].this) and "all" not in by_alias:
+        return tuple(ordered_by(column(item.name), written[0]) for item in items), ()
+    for each in written:
         key = each.this
         name = by_text.get(sql_of(key))
         if name is None and isinstance(key, exp.Column) and not key.table:
@@ -212,7 +215,7 @@ def _grouped(
     correlated: tuple[Item, ...],
 ) -> Query:
     """Group first; what a group cannot show by itself is a query over the groups."""
-    grouping: exp.Group | None = tree.args.get("group")
+    grouping = without_positions(tree.args.get("group"), [item.expression for item in items])
     keys, sets = grouping_sets(grouping)
     if grouping is not None and grouping.args.get("all"):
         keys = [item.expression for item in items if not aggregates(item.expression)]
@@ -295,7 +298,7 @@ def _over_groups(
     """A query over the query of the groups: for subqueries and window functions above aggregates."""
     written = [*(item.expression for item in items), *kept, *having]
     calls = list({sql_of(each): each for expression in written for each in aggregates(expression)}.values())
-    _, over_calls = with_values(reader, relation, calls, scope)
+    relation, over_calls = with_values(reader, relation, calls, scope)
     name = reader.fresh(HIDDEN_PREFIX + "groups")
     shown = [
         *(Item(f"{HIDDEN_PREFIX}key_{at}", each) for at, each in enumerate(over_keys, start=1)),

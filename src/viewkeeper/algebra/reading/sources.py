@@ -81,6 +81,8 @@ def _add_join(reader: Reader, join: exp.Join, scope: Scope, lists: list[Joined])
     last = _list_for(lists, on, right)
     left = last.relation()
     last.conditions = []
+    if any(not aliases_in(each) <= aliases_of(left) | aliases_of(right) for each in on):
+        raise Outside("the condition of an outer or semi join reads a query around it")
     match side, kind:
         case ("LEFT" | "", "SEMI" | "ANTI"):
             last.sources = [SemiJoin(left, right, tuple(on), kind == "ANTI", f"{kind} JOIN")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.algebra.copying import copied
-from viewkeeper.algebra.expressions import aggregates, qualified_columns, replaced
+from viewkeeper.algebra.expressions import aggregates, qualified_columns, replaced, without_parentheses
 from viewkeeper.algebra.nodes import (
     Derived,
     Group,
@@ -42,13 +42,18 @@ _VALUE = f"{HIDDEN_PREFIX}value"
 @dataclass(frozen=True)
 class _Rows:
     """The rows of a subquery: its relation, the keys that tie it to the rows around, what each must equal there and
-    how, and the value that is asked for."""
+    how, and the values that are asked for."""
 
     relation: Relation
     keys: list[Item]
     outer: list[exp.Expr]
     ties: list[type[exp.Binary]]
-    value: exp.Expr | None
+    values: tuple[exp.Expr, ...] = ()
+
+    @property
+    def value(self) -> exp.Expr:
+        (found,) = self.values
+        return found
 
 
 def with_values(
@@ -72,14 +77,18 @@ class _Values:
                 case exp.Exists() if isinstance(node.this, exp.Query):
                     return self._exists(node.this)
                 case exp.In() if node.args.get("query") is not None:
-                    return self._membership(node)
+                    return self._is_in(node)
+                case exp.Not() if isinstance(
+                    inner := without_parentheses(node.this), exp.In
+                ) and inner.args.get("query"):
+                    return self._is_not_in(inner)
                 case exp.Any() | exp.All() if isinstance(node.this, exp.Query):
                     raise Outside("a comparison with ANY or ALL stands under OR, NOT or CASE")
                 case exp.Query():
                     return self._scalar(node)
             return node
 
-        result: exp.Expr = expression.transform(visit)
+        result: exp.Expr = with_not_inside(expression).transform(visit)
         return result
 
     def _attach(self, rows: _Rows, items: Sequence[Item], called: str) -> str:
@@ -98,37 +107,43 @@ class _Values:
             self.relation = inner_join([self.relation, derived], [])
         return name
 
-    def _rows(self, query: exp.Expr, value_at: int | None) -> _Rows:
-        """A subquery as a relation, and what ties it to the rows around; `value_at`: one column of it as a value."""
+    def _rows(self, query: exp.Expr, columns: int = 0) -> _Rows:
+        """A subquery as a relation, and what ties it to the rows around, with its first columns as values."""
         while isinstance(query, exp.Subquery) and not query.args.get("limit"):
             query = query.this
-        is_distinct = value_at is not None and bool(query.args.get("distinct"))
-        if isinstance(query, exp.Select) and is_plain(query, rows_only=value_at is None) and not is_distinct:
+        if isinstance(query, exp.Query) and columns and len(query.selects) != columns:
+            raise Outside("IN compares rows of different length")
+        is_distinct = columns > 0 and bool(query.args.get("distinct"))
+        if isinstance(query, exp.Select) and is_plain(query, rows_only=not columns) and not is_distinct:
             scope = self.reader.scope_of(query, self.scope)
             block = read_block(self.reader, query, scope)
-            if value_at is None:
-                return self._tied(block, block.relation, None)
-            relation, (value,) = with_values(
-                self.reader, block.relation, [_unaliased(query.selects[value_at])], scope
-            )
-            return self._tied(block, relation, value)
+            if not columns:
+                return self._tied(block, block.relation, ())
+            written = [_unaliased(each) for each in query.selects]
+            relation, values = with_values(self.reader, block.relation, written, scope)
+            return self._tied(block, relation, tuple(values))
         if isinstance(query, exp.Select):
             derived, conditions, names = correlated_groups(self.reader, query, self.scope)
             keys = [Item(each.this.name, each.this) for each in conditions]
-            shown = None if value_at is None else column(names[value_at], derived.alias)
+            shown = tuple(column(each, derived.alias) for each in names[:columns])
             return _Rows(derived, keys, [each.expression for each in conditions], [exp.EQ] * len(keys), shown)
         found = self.reader.query(query, self.scope)
         name = self.reader.fresh("subquery")
-        shown = None if value_at is None else column(output_names(found)[value_at], name)
-        return _Rows(Derived(name, found), [], [], [], shown)
+        return _Rows(
+            Derived(name, found),
+            [],
+            [],
+            [],
+            tuple(column(each, name) for each in output_names(found)[:columns]),
+        )
 
-    def _tied(self, block: Block, relation: Relation, value: exp.Expr | None) -> _Rows:
+    def _tied(self, block: Block, relation: Relation, values: tuple[exp.Expr, ...]) -> _Rows:
         """Equalities tie by themselves; for anything else the subquery is evaluated for each distinct combination of the
         columns it takes from around."""
         found = correlation_keys(block)
         if found is not None:
             keys, outer = found
-            return _Rows(relation, keys, outer, [exp.EQ] * len(keys), value)
+            return _Rows(relation, keys, outer, [exp.EQ] * len(keys), values)
         own = aliases_of(block.relation)
         taken = [each for each in qualified_columns(block.outside) if each.table not in own]
         if any(each.table not in aliases_of(self.relation) for each in taken):
@@ -146,49 +161,54 @@ class _Values:
         conditions = [replaced(each, over) for each in block.outside]
         keys = [Item(item.name, column(item.name, name)) for item in combination]
         joined = inner_join([relation, around], conditions)
-        return _Rows(joined, keys, list(taken), [exp.NullSafeEQ] * len(keys), value)
+        return _Rows(joined, keys, list(taken), [exp.NullSafeEQ] * len(keys), values)
 
     def _exists(self, query: exp.Expr) -> exp.Expr:
-        name = self._attach(self._rows(query, None), [Item(_ROWS, exp.Count(this=exp.Star()))], "found")
+        name = self._attach(self._rows(query), [Item(_ROWS, exp.Count(this=exp.Star()))], "found")
         return exp.paren(
             exp.GT(this=call("COALESCE", column(_ROWS, name), literal(0)), expression=literal(0))
         )
 
-    def _membership(self, node: exp.In) -> exp.Expr:
-        """x IN q: false without rows, else unknown for x NULL, else true if found, else unknown if q has NULLs."""
-        if isinstance(node.this, exp.Tuple):
-            raise Outside("IN compares rows under OR, NOT or CASE")
-        wanted = self.translated(node.this)
-        query = node.args["query"]
-        every = self._rows(query, 0)
-        assert every.value is not None
-        counts = [Item(_ROWS, exp.Count(this=exp.Star())), Item(_VALUES, exp.Count(this=every.value))]
-        all_rows = self._attach(every, counts, "all_of")
-        each = self._rows(query, 0)
-        assert each.value is not None
-        with_value = _Rows(
-            each.relation,
-            [*each.keys, Item(_VALUE, each.value)],
-            [*each.outer, wanted],
-            [*each.ties, exp.EQ],
-            None,
+    def _is_in(self, node: exp.In) -> exp.Expr:
+        """x IN q as Spark answers it: true if some row of q equals x, else false. It is never unknown."""
+        wanted = [self.translated(each) for each in _compared(node.this)]
+        found = self._attach(
+            self._with_values(node.args["query"], wanted), [Item(_ROWS, _count_of_rows())], "found"
         )
-        found = self._attach(with_value, [], "found")
+        return exp.paren(exp.Not(this=exp.Is(this=column(_ROWS, found), expression=exp.Null())))
+
+    def _is_not_in(self, node: exp.In) -> exp.Expr:
+        """x NOT IN q as Spark answers it: true if every row of q is known to differ from x, else false."""
+        (written,) = _compared(node.this)[:1]
+        if len(_compared(node.this)) > 1:
+            raise Outside("NOT IN compares rows under OR or CASE, or as a value")
+        wanted = self.translated(written)
+        query = node.args["query"]
+        every = self._rows(query, 1)
+        counts = [Item(_ROWS, _count_of_rows()), Item(_VALUES, exp.Count(this=every.value))]
+        all_rows = self._attach(every, counts, "all_of")
+        found = self._attach(self._with_values(query, [wanted]), [Item(_ROWS, _count_of_rows())], "found")
         rows = call("COALESCE", column(_ROWS, all_rows), literal(0))
-        return exp.Case(
-            ifs=[
-                exp.If(this=exp.EQ(this=rows, expression=literal(0)), true=exp.false()),
-                exp.If(this=exp.Is(this=wanted.copy(), expression=exp.Null()), true=exp.null()),
-                exp.If(
-                    this=exp.Not(this=exp.Is(this=column(_VALUE, found), expression=exp.Null())),
-                    true=exp.true(),
+        return exp.paren(
+            exp.or_(
+                exp.EQ(this=rows, expression=literal(0)),
+                exp.and_(
+                    exp.Not(this=exp.Is(this=wanted.copy(), expression=exp.Null())),
+                    exp.Is(this=column(_ROWS, found), expression=exp.Null()),
+                    exp.EQ(this=column(_VALUES, all_rows), expression=column(_ROWS, all_rows)),
                 ),
-                exp.If(
-                    this=exp.LT(this=column(_VALUES, all_rows), expression=column(_ROWS, all_rows)),
-                    true=exp.null(),
-                ),
-            ],
-            default=exp.false(),
+            )
+        )
+
+    def _with_values(self, query: exp.Expr, wanted: Sequence[exp.Expr]) -> _Rows:
+        """The rows of a subquery, tied to the rows around by their columns too."""
+        rows = self._rows(query, len(wanted))
+        keys = [Item(f"{_VALUE}_{at}", each) for at, each in enumerate(rows.values, start=1)]
+        return _Rows(
+            rows.relation,
+            [*rows.keys, *keys],
+            [*rows.outer, *wanted],
+            [*rows.ties, *([exp.EQ] * len(wanted))],
         )
 
     def _scalar(self, query: exp.Expr) -> exp.Expr:
@@ -197,14 +217,13 @@ class _Values:
         if not isinstance(query, exp.Select) or len(query.selects) != 1:
             raise Outside("a scalar subquery is a set operation, or has several columns")
         if not is_one_group(query):
-            return self._only_row(self._rows(query, 0))
+            return self._only_row(self._rows(query, 1))
         scope = self.reader.scope_of(query, self.scope)
         block = read_block(self.reader, query, scope)
         relation, (value,) = with_values(self.reader, block.relation, [_unaliased(query.selects[0])], scope)
-        return self._aggregated(self._tied(block, relation, value))
+        return self._aggregated(self._tied(block, relation, (value,)))
 
     def _aggregated(self, rows: _Rows) -> exp.Expr:
-        assert rows.value is not None
         calls = list({sql_of(each): each for each in aggregates(rows.value)}.values())
         items = [
             Item(f"{HIDDEN_PREFIX}aggregate_{at}", each.copy()) for at, each in enumerate(calls, start=1)
@@ -220,12 +239,46 @@ class _Values:
 
     def _only_row(self, rows: _Rows) -> exp.Expr:
         """A scalar subquery that SQL allows one row only: more are an error, as they are when the query runs."""
-        assert rows.value is not None
         items = [Item(_VALUE, exp.Max(this=rows.value)), Item(_ROWS, exp.Count(this=exp.Star()))]
         name = self._attach(rows, items, "value_of")
         several = exp.GT(this=column(_ROWS, name), expression=literal(1))
         error = call("RAISE_ERROR", literal("a scalar subquery has more than one row"))
         return exp.If(this=several, true=error, false=column(_VALUE, name))
+
+
+def with_not_inside(expression: exp.Expr) -> exp.Expr:
+    """NOT of AND and OR as Spark has it before it looks at subqueries: at the IN that it is about, where it has a meaning of its own."""
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Not):
+            return node
+        match without_parentheses(node.this):
+            case exp.Not() as inner if _has_in(inner):
+                return exp.paren(with_not_inside(inner.this.copy()))
+            case (exp.And() | exp.Or()) as inner if _has_in(inner):
+                other = exp.Or if isinstance(inner, exp.And) else exp.And
+                sides = [
+                    with_not_inside(exp.Not(this=exp.paren(each.copy())))
+                    for each in (inner.this, inner.expression)
+                ]
+                return exp.paren(other(this=sides[0], expression=sides[1]))
+            case _:
+                return node
+
+    return expression.transform(visit)
+
+
+def _has_in(expression: exp.Expr) -> bool:
+    return any(each.args.get("query") is not None for each in expression.find_all(exp.In))
+
+
+def _compared(expression: exp.Expr) -> list[exp.Expr]:
+    inner = without_parentheses(expression)
+    return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+
+
+def _count_of_rows() -> exp.Expr:
+    return exp.Count(this=exp.Star())
 
 
 def _grouped(relation: Relation, keys: Sequence[Item], items: Sequence[Item]) -> Project:
