@@ -32,6 +32,7 @@ from viewkeeper.execution.vacuum import remove_folder
 from viewkeeper.execution.workspace import Workspace, bind_new, bind_stored
 from viewkeeper.maintenance.build_plan import plan_first_load, why_recomputed
 from viewkeeper.maintenance.cost import learnt_from_load
+from viewkeeper.maintenance.kept_groups import over_needed_groups
 from viewkeeper.maintenance.stored_shape import with_hidden_columns
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import BoundQuery, Column
@@ -74,7 +75,7 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
     definition = analyse(
         workspace, catalogue, query, inputs, settings, statement.name, view_id, statement.policy
     )
-    if why_recomputed(planned) is None:
+    if why_recomputed(over_needed_groups(planned)) is None:
         check_policy(definition, statement.query)
     view = ViewRecord(
         view_id,
@@ -134,7 +135,7 @@ def _untyped(names: Iterable[str]) -> tuple[Column, ...]:
 
 def check_policy(view: ViewDefinition, query: Fragment | None = None) -> None:
     """STRICT refuses what would recompute; INCREMENTAL warns."""
-    reason = why_recomputed(view)
+    reason = why_recomputed(over_needed_groups(view))
     if reason is None and view.rematerialized and view.policy is RefreshPolicy.STRICT:
         reason = "REMATERIALIZE ON asks for it"
     if reason is None:

@@ -84,11 +84,28 @@ class NewView:
     # -- one hidden view
 
     def _keep(self, groups: InnerGroups) -> Input | None:
-        found = why_not_updated(groups) or self._why_not_tried(groups) or self._tried_out(groups)
+        if groups.order_dependent is not None:
+            found = self._needed(groups)
+        else:
+            found = why_not_updated(groups) or self._why_not_tried(groups) or self._tried_out(groups)
         if isinstance(found, str):
             self.about.append(f"{groups} are not kept: {found}")
             return None
         return self._added(found)
+
+    def _needed(self, groups: InnerGroups) -> Loaded | str:
+        """A hidden view for groups that must be kept, whatever that costs; or why they cannot be."""
+        self._tried += 1
+        view = self._hidden_view(groups)
+        try:
+            found = self._load(view, is_needed=True)
+        except UserError as error:
+            found = f"alone they cannot be evaluated: {error.message.rstrip('.')}"
+        if isinstance(found, Loaded):
+            self.about.append(groups.why_needed)
+        else:
+            remove_folder(self.workspace, view.location)
+        return found
 
     def _tried_out(self, groups: InnerGroups) -> Loaded | str:
         """A hidden view that was loaded and pays; or why there is none, and then nothing is left of it."""
@@ -132,8 +149,8 @@ class NewView:
             owner=self.view.id,
         )
 
-    def _load(self, view: ViewRecord) -> Loaded | str:
-        """The first load of a hidden view, or why it could not be updated afterwards."""
+    def _load(self, view: ViewRecord, is_needed: bool = False) -> Loaded | str:
+        """The first load of a hidden view, or why it could not be updated afterwards; one that is needed need not be."""
         began = time.monotonic()
         definition = definition_of(view, self.catalogue)
         if definition.query.problems:
@@ -141,7 +158,7 @@ class NewView:
         definition = analyse_our_own(
             self.workspace, self.catalogue, definition, self.versions, self.view.settings
         )
-        if all(each.name != ROWS for each in definition.hidden):
+        if not is_needed and all(each.name != ROWS for each in definition.hidden):
             return why_recomputed(definition) or "sums of these types cannot be updated exactly"
         view = replace(view, columns=definition.columns, hidden=definition.hidden)
         plan = plan_first_load(replace(definition, declared=known_keys(self.catalogue, definition)))

@@ -42,6 +42,7 @@ from viewkeeper.sql.rendering import (
     semi_joined,
     union_all,
 )
+from viewkeeper.sql.types import Simple
 
 
 def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
@@ -185,16 +186,35 @@ def _netted(signed: exp.Query, columns: Sequence[Column]) -> exp.Select:
     return grouped_rows(signed.subquery(copy=False), columns, counts).having(differs, copy=False)
 
 
-def grouped_rows(relation: exp.Expr, columns: Sequence[Column], counts: Sequence[exp.Expr]) -> exp.Select:
-    """The distinct rows of a relation with counts; types without equality are grouped by a stand-in."""
+def grouped_rows(
+    relation: exp.Expr, columns: Sequence[Column], counts: Sequence[exp.Expr], tells_zeros_apart: bool = False
+) -> exp.Select:
+    """The distinct rows of a relation with counts; types without equality are grouped by a stand-in.
+
+    0.0 and -0.0 are equal, and a view may hold either. Where expressions of a query will read the rows they must be told
+    apart, for an expression can: CAST(x AS STRING).
+    """
     items: list[exp.Expr] = []
     keys: list[exp.Expr] = []
     for each in columns:
         key = comparable(column(each.name), each.data_type)
         keys.append(key)
-        plain = isinstance(key, exp.Column)
+        has_two_zeros = tells_zeros_apart and each.data_type in _FLOATING
+        if has_two_zeros:
+            keys.append(_is_negative_zero(each.name))
+        plain = isinstance(key, exp.Column) and not has_two_zeros
         items.append(column(each.name) if plain else alias(call("ANY_VALUE", column(each.name)), each.name))
     return select_from(relation, [*items, *counts]).group_by(*keys, copy=False)
+
+
+_FLOATING = (Simple("FLOAT"), Simple("DOUBLE"))
+
+
+def _is_negative_zero(name: str) -> exp.Expr:
+    text = exp.Cast(this=column(name), to=exp.Var(this="STRING"))
+    return all_of(
+        [exp.EQ(this=column(name), expression=literal(0)), exp.EQ(this=text, expression=literal("-0.0"))]
+    )
 
 
 def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:

@@ -9,6 +9,7 @@ from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.algebra.nodes import Derived, Group, InnerJoin, Project, TopRows, Window, walk
 from viewkeeper.facts.declared import Reliance
 from viewkeeper.facts.foreign_keys import parent_joins
+from viewkeeper.facts.order_dependence import order_dependence
 from viewkeeper.generated_names import state_relation
 from viewkeeper.maintenance.bag_changes import apply_to_view
 from viewkeeper.maintenance.differential.derivation import Derivation
@@ -51,7 +52,23 @@ def why_recomputed(view: ViewDefinition) -> str | None:
             return "its window functions have no PARTITION BY in common: any change can reach every row"
         case Derived(_, TopRows()) if not is_kept(view, query):
             return "rows behind an OFFSET, or without LIMIT, can move with any change"
+    call = _order_dependent(query)
+    if call is not None:
+        return f"{call} depends on the order in which Spark adds, and decides which rows there were"
     return None
+
+
+def _order_dependent(query: Project) -> str | None:
+    """A value by which the plan would have to find old rows although it may have other bits when it is computed again. Groups
+    and partitions are found in the view by their keys, whatever they show."""
+    match query.source:
+        case Group(source, keys):
+            return order_dependence(source).deciding(key.expression for key in keys).decisive
+        case Window(source, _, partition) if shown_keys(query) is not None:
+            return order_dependence(source).deciding(partition).decisive
+        case _:
+            found = order_dependence(query)
+            return found.decisive or next(iter(found.values.values()), None)
 
 
 def _why_rematerialized(view: ViewDefinition, kinds: Kinds) -> str | None:
@@ -67,7 +84,12 @@ def _why_rematerialized(view: ViewDefinition, kinds: Kinds) -> str | None:
 
 
 def _is_updated(view: ViewDefinition) -> bool:
-    return any(each.name == ROWS for each in view.hidden)
+    """Whether the groups of the view are updated from what is stored of them, and from values that stay as they are."""
+    query = view.algebra
+    assert isinstance(query, Project) and isinstance(query.source, Group)
+    values = [each.expression for each in query.source.aggregates]
+    is_kept = any(each.name == ROWS for each in view.hidden)
+    return is_kept and order_dependence(query.source.source).in_any(values) is None
 
 
 def plan_refresh(

@@ -17,14 +17,17 @@ from sqlglot import exp
 
 from viewkeeper.algebra.additive_aggregates import why_not_from_sums
 from viewkeeper.algebra.nodes import Derived, Group, Item, Project, TopRows, output_names, sql_of
-from viewkeeper.generated_names import HIDDEN_PREFIX
+from viewkeeper.facts.number_kinds import Number, kinds_in, number_kind
+from viewkeeper.generated_names import HIDDEN_PREFIX, is_hidden
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.functions import function_name
-from viewkeeper.sql.rendering import call, column
-from viewkeeper.sql.types import UNKNOWN
+from viewkeeper.sql.rendering import as_type, call, column
+from viewkeeper.sql.types import UNKNOWN, Simple
 
 ROWS = f"{HIDDEN_PREFIX}rows"
 """The number of rows of a group. A view of groups that has this column is updated, not read again."""
+
+_OF_BIGINT = Simple("DECIMAL(20,0)")
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,13 @@ class Summed:
 @dataclass(frozen=True)
 class Average:
     """A sum divided by a count. It is stored although it follows from these, for Spark tells its type, and rounds to that
-    before it goes on computing with it."""
+    before it goes on computing with it. The sum of whole numbers may be a DECIMAL, the average is a DOUBLE in any case."""
 
     name: str
     argument: exp.Expr
     sum: str
     count: str
+    is_of_whole_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,14 @@ def state_of(group: Group) -> GroupState | str:
         sums.append(Summed(name or f"{HIDDEN_PREFIX}sum_{len(sums) + 1}", argument, counted))
         return sums[-1]
 
+    def sum_for_average(argument: exp.Expr) -> Summed:
+        """Spark's average of BIGINT has no overflow, so the sum that it is made of must have none: 20 digits, and ten more
+        for the rows. A sum that the view shows has to fit anyway."""
+        is_shown = any(known.argument == argument for known in sums)
+        is_big = number_kind(argument, kinds) is Number.BIG
+        return sum_of(as_type(argument.copy(), _OF_BIGINT) if is_big and not is_shown else argument)
+
+    kinds = kinds_in(group.source)
     calls = [(item, *_call(item.expression)) for item in group.aggregates]
     for item, function, argument in calls:
         if function == "count":
@@ -134,8 +146,9 @@ def state_of(group: Group) -> GroupState | str:
             case "count" | "sum":
                 continue
             case "avg" if argument is not None:
-                summed = sum_of(argument)
-                averages.append(Average(item.name, argument, summed.name, summed.count))
+                summed, number = sum_for_average(argument), number_kind(argument, kinds)
+                is_whole = number is not None and number.is_whole
+                averages.append(Average(item.name, argument, summed.name, summed.count, is_whole))
             case "bit_xor" if argument is not None:
                 odd_bits.append(OddBits(item.name, argument, count_of(argument)))
             case "min" | "max" | "bit_and" | "bit_or" if argument is not None and group.keys:
@@ -228,11 +241,24 @@ def inexact_sum(query: Project, stored: Sequence[Column]) -> str | None:
         return None
     types = {each.name: each.data_type for each in stored}
     averaged = {average.sum for average in state.averages}
+    kinds = kinds_in(query.source.source) if isinstance(query.source, Group) else {}
     for summed in state.sums:
-        data_type = types.get(summed.name, UNKNOWN)
-        if data_type != UNKNOWN and not _adds_exactly(str(data_type), summed.name in averaged):
-            return f"SUM({sql_of(summed.argument)}) is a {data_type}, to which adding is not exact"
+        data_type, written = types.get(summed.name, UNKNOWN), sql_of(summed.argument)
+        if data_type == UNKNOWN:
+            continue
+        if not _adds_exactly(str(data_type), summed.name in averaged, _is_ours(summed.argument)):
+            return f"SUM({written}) is a {data_type}, to which adding is not exact"
+        is_only_averaged = summed.name in averaged and is_hidden(summed.name)
+        if is_only_averaged and str(data_type) == "BIGINT" and number_kind(summed.argument, kinds) is None:
+            return (
+                f"SUM({written}) may overflow where AVG({written}) does not; a CAST to INT would rule it out"
+            )
     return None
+
+
+def _is_ours(argument: exp.Expr) -> bool:
+    """Whether the argument of a sum was written by `moments` or for an average of BIGINT, so that its sums have room."""
+    return any(isinstance(each.args["to"], exp.Var) for each in argument.find_all(exp.Cast))
 
 
 def why_read_again(query: Project, stored: Sequence[Column]) -> str:
@@ -244,13 +270,16 @@ def why_read_again(query: Project, stored: Sequence[Column]) -> str:
     return inexact_sum(query, stored) or "a sum of FLOAT, DOUBLE or DECIMAL(38, …) is not exact"
 
 
-def _adds_exactly(data_type: str, is_divided: bool) -> bool:
-    """Whether sums of a type can be updated. Spark keeps six decimals when the digits of a result are more than 38, and
-    an average has four more than its values.
+def _adds_exactly(data_type: str, is_divided: bool, has_room: bool = False) -> bool:
+    """Whether sums of a type can be updated. The old sum plus what came minus what went has two digits more; where these are
+    more than 38, Spark keeps only six decimals, and an average has four more than its values. A sum of 38 digits may overflow
+    on the way although the result does not, unless it `has_room`.
 
-    >>> [_adds_exactly(each, False) for each in ("BIGINT", "DECIMAL(20,2)", "DECIMAL(38,4)", "DECIMAL(38,10)", "DOUBLE")]
+    >>> [_adds_exactly(each, False) for each in ("BIGINT", "DECIMAL(20,2)", "DECIMAL(37,4)", "DECIMAL(37,10)", "DOUBLE")]
     [True, True, True, False, False]
-    >>> _adds_exactly("DECIMAL(38,4)", True), _adds_exactly("DECIMAL(38,2)", True)
+    >>> _adds_exactly("DECIMAL(36,4)", True), _adds_exactly("DECIMAL(36,2)", True), _adds_exactly("DECIMAL(34,9)", True)
+    (False, True, True)
+    >>> _adds_exactly("DECIMAL(38,0)", False), _adds_exactly("DECIMAL(38,0)", False, has_room=True)
     (False, True)
     """
     if data_type == "BIGINT":
@@ -259,4 +288,6 @@ def _adds_exactly(data_type: str, is_divided: bool) -> bool:
     if found is None:
         return False
     precision, scale = int(found[1]), int(found[2])
-    return precision < 38 or scale <= (2 if is_divided else 6)
+    if precision == 38 and not has_room:
+        return False
+    return precision <= (34 if is_divided else 36) or scale <= (2 if is_divided else 6)

@@ -11,13 +11,15 @@ The hidden view is updated from its stored sums, and what it changes reaches the
 view does; without it, every affected group is evaluated from the rows of `sale`, before and after. Conditions on groups
 stay above: the hidden view holds all groups, so what became of a group that HAVING left out is known too.
 
-Nothing here decides whether that pays (`execution.kept_views`).
+Nothing here decides whether that pays (`execution.kept_views`). Groups with a sum of FLOAT or DOUBLE are kept in any case: computed
+again from the same rows it may have other bits, so everything above must read the ones that are stored (`facts.order_dependence`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -39,6 +41,8 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.rebuilding import Rebuilding
 from viewkeeper.algebra.to_sql import Frame, Writer, frame_from
+from viewkeeper.facts.number_kinds import Number, kinds_below, kinds_in
+from viewkeeper.facts.order_dependence import order_dependent_call
 from viewkeeper.generated_names import is_hidden, kept_groups
 from viewkeeper.maintenance.group_state import state_of
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -47,7 +51,7 @@ from viewkeeper.sql.functions import function_name
 from viewkeeper.sql.names import DEFAULT_SCHEMA, QualifiedName
 from viewkeeper.sql.rendering import aliased, column, render
 from viewkeeper.sql.statements import RefreshPolicy
-from viewkeeper.sql.types import UNKNOWN
+from viewkeeper.sql.types import UNKNOWN, DataType, Simple
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,18 @@ class InnerGroups:
     def names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.query.items)
 
+    @cached_property
+    def order_dependent(self) -> str | None:
+        """An aggregate that depends on the order in which Spark adds: these groups must be kept."""
+        kinds = kinds_in(self.group.source)
+        found = (order_dependent_call(each.expression, kinds) for each in self.group.aggregates)
+        return next((call for call in found if call is not None), None)
+
+    @property
+    def why_needed(self) -> str:
+        """Why groups with such an aggregate are kept, as a sentence."""
+        return f"{self} are kept in a hidden view: {self.order_dependent} depends on the order in which Spark adds"
+
     def __str__(self) -> str:
         tables = ", ".join(dict.fromkeys(str(scan.input.name) for scan in scans(self.query)))
         keys = ", ".join(sql_of(key.expression) for key in self.group.keys)
@@ -83,15 +99,14 @@ class QueryText:
 
 def inner_groups(query: Project) -> list[InnerGroups]:
     """The groups inside the query, innermost first, equal ones once. The groups that the view itself shows are none,
-    unless a condition leaves some of them out."""
-    found = [
-        groups_of(node)
-        for node in reversed(list(walk(query)))
-        if isinstance(node, Project)
-        and isinstance(node.source, Group)
-        and scans(node)
-        and (node is not query or query.having is not None)
-    ]
+    unless a condition leaves some of them out, and they could be updated."""
+    found = []
+    for node in reversed(list(walk(query))):
+        if not isinstance(node, Project) or not isinstance(node.source, Group) or not scans(node):
+            continue
+        groups = groups_of(node)
+        if node is not query or (query.having is not None and groups.order_dependent is None):
+            found.append(groups)
     return list(dict.fromkeys(found))
 
 
@@ -114,6 +129,9 @@ def about_inner_groups(view: ViewDefinition) -> list[str]:
     about: list[str] = []
 
     def keep(groups: InnerGroups) -> Input | None:
+        if groups.order_dependent is not None:
+            about.append(groups.why_needed)
+            return _planned_input(view, groups, len(about))
         reason = why_not_updated(groups)
         if reason is not None:
             about.append(f"{groups} are not kept: {reason}")
@@ -121,14 +139,47 @@ def about_inner_groups(view: ViewDefinition) -> list[str]:
         about.append(
             f"{groups} are kept in a hidden view if their types allow it and their sizes at CREATE make it pay"
         )
-        name = QualifiedName(view.name.schema, kept_groups(view.name.name, len(about)))
-        return Input(
-            str(name), name, tuple(Column(each, UNKNOWN) for each in groups.names), name.relation_stem
-        )
+        return _planned_input(view, groups, len(about))
 
     if isinstance(view.algebra, Project) and may_keep_groups(view):
         with_kept_groups(view.algebra, keep)
     return about
+
+
+def over_needed_groups(view: ViewDefinition) -> ViewDefinition:
+    """The view as it will be planned: over hidden views for the groups that must be kept. They do not exist yet."""
+    if not isinstance(view.algebra, Project) or not may_keep_groups(view):
+        return view
+    kept: list[Input] = []
+
+    def keep(groups: InnerGroups) -> Input | None:
+        if groups.order_dependent is None:
+            return None
+        kept.append(_planned_input(view, groups, len(kept) + 1))
+        return kept[-1]
+
+    query = with_kept_groups(view.algebra, keep)
+    if not kept:
+        return view
+    planned = replace(view)
+    vars(planned)["algebra"] = query
+    return planned
+
+
+def _planned_input(view: ViewDefinition, groups: InnerGroups, number: int) -> Input:
+    """A hidden view before Spark has told the types of its columns; of numbers, the kind is known."""
+    name = QualifiedName(view.name.schema, kept_groups(view.name.name, number))
+    kinds = kinds_below(groups.group)
+    columns = tuple(Column(each, _TYPES.get(kinds.get(("", each.lower())), UNKNOWN)) for each in groups.names)
+    return Input(str(name), name, columns, name.relation_stem)
+
+
+_TYPES: Mapping[Number | None, DataType] = {
+    Number.SMALL: Simple("INT"),
+    Number.BIG: Simple("BIGINT"),
+    Number.DECIMAL: Simple("DECIMAL(38,18)"),
+    Number.FLOATING: Simple("DOUBLE"),
+}
 
 
 def groups_of(query: Project) -> InnerGroups:

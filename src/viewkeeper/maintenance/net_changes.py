@@ -18,7 +18,6 @@ from viewkeeper.generated_names import (
     USERS_EPOCH,
 )
 from viewkeeper.maintenance.bag_changes import grouped_rows
-from viewkeeper.maintenance.comparable import comparable
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import (
     alias,
@@ -30,7 +29,7 @@ from viewkeeper.sql.rendering import (
     render,
     select_from,
 )
-from viewkeeper.sql.types import Simple, contains_type
+from viewkeeper.sql.types import Simple
 
 
 def signed_feed(feed: str, columns: Sequence[Column]) -> str:
@@ -42,35 +41,10 @@ def signed_feed(feed: str, columns: Sequence[Column]) -> str:
 
 
 def net_rows(signed: str, columns: Sequence[Column]) -> str:
-    """Signed rows added up: each row that remains, with its signed number of copies.
-
-    Groups take 0.0 and −0.0 for the same, and 1 / x does not; so floating-point numbers are told apart by their texts as well,
-    and shown as they are.
-
-    >>> print(net_rows("t", [Column("x", Simple("DOUBLE"))]))
-    SELECT
-      ANY_VALUE(`x`) AS `x`,
-      SUM(`_vk_sign`) AS `_vk_count`
-    FROM `t`
-    GROUP BY
-      `x`,
-      CAST(`x` AS STRING)
-    HAVING
-      SUM(`_vk_sign`) <> 0
-    """
-    items: list[exp.Expr] = []
-    keys: list[exp.Expr] = []
-    for each in columns:
-        key = comparable(column(each.name), each.data_type)
-        keys.append(key)
-        has_zeros = contains_type(each.data_type, "DOUBLE") or contains_type(each.data_type, "FLOAT")
-        if has_zeros:
-            keys.append(exp.cast(key.copy(), "string"))
-        plain = isinstance(key, exp.Column) and not has_zeros
-        items.append(column(each.name) if plain else alias(call("ANY_VALUE", column(each.name)), each.name))
-    items.append(alias(call("SUM", column(SIGN)), SIGNED_COUNT))
+    """Signed rows added up: each row that remains, with its signed number of copies. That 0.0 became -0.0 is a change."""
+    counts = [alias(call("SUM", column(SIGN)), SIGNED_COUNT)]
     differs = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
-    return render(select_from(relation_named(signed), items).group_by(*keys).having(differs))
+    return render(grouped_rows(relation_named(signed), columns, counts, True).having(differs))
 
 
 def part_of(net: str, columns: Sequence[Column], sign: int) -> str:

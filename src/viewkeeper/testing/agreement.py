@@ -81,7 +81,7 @@ class Outcome:
         return frozenset(each.strategy for each in self.refreshes)
 
 
-def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
+def check_without_kept_groups(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
     """Load the view, refresh it after each change, then once over all changes, by plans of the query as it was written
     if that differs from its simplified form; after each it must equal its query.
 

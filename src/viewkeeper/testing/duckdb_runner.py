@@ -108,6 +108,8 @@ def _literal(value: Any) -> str:
             return f"from_hex('{value.hex()}')"
         case dict():
             return f"{{{', '.join(f'{_literal(name)}: {_literal(each)}' for name, each in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
 
@@ -119,10 +121,21 @@ class StructValue(dict[str, Any]):
         return hash(tuple(self.items()))
 
 
+class ListValue(list[Any]):
+    """A list that can be counted: nobody changes it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+
 def _counted(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return StructValue({name: _counted(each) for name, each in value.items()})
+    match value:
+        case dict():
+            return StructValue({name: _counted(each) for name, each in value.items()})
+        case list():
+            return ListValue(map(_counted, value))
+        case _:
+            return value
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import duckdb
 
 from viewkeeper.errors import QueryFailedError
 from viewkeeper.maintenance.plan import Strategy
-from viewkeeper.testing.agreement import Disagreement, Outcome, check_case
+from viewkeeper.testing.agreement import Disagreement, Outcome
 from viewkeeper.testing.cases import Case, case_for_view
+from viewkeeper.testing.kept_agreement import check_case
 from viewkeeper.testing.shrinking import shrunk
 from viewkeeper.testing.tables import Schema
 

@@ -1,4 +1,5 @@
-"""The same question where groups inside a view are kept in hidden views: all of them that can be updated, however small."""
+"""The same question where groups inside a view are kept in hidden views: those that must be, or all that can be updated, however
+small."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ from viewkeeper.testing.agreement import (
     Outcome,
     Refresh,
     change_key,
+    check_without_kept_groups,
     compare,
     confirm_violation,
     definition,
@@ -56,13 +58,23 @@ class Chain:
         return (*self.hidden, self.view)
 
 
+def check_case(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome:
+    """Whether the view, split as CREATE splits it where nothing is large, equals its query after each change; see
+    `check_without_kept_groups` for what is raised."""
+    return _checked(database, case, only_needed=True) or check_without_kept_groups(database, case)
+
+
 def check_case_with_kept_groups(database: duckdb.DuckDBPyConnection, case: Case) -> Outcome | None:
     """As `check_case`, with every group inside the view kept that can be; None if there is none. The refreshes that are told
     are those of the view itself."""
+    return _checked(database, case, only_needed=False)
+
+
+def _checked(database: duckdb.DuckDBPyConnection, case: Case, only_needed: bool) -> Outcome | None:
     with database.cursor() as own, database.cursor() as plans:
         plans.execute("PRAGMA disable_optimizer")
         view = definition(plans, case)
-        chain = over_kept_groups(plans, view)
+        chain = over_kept_groups(plans, view, only_needed)
         if chain is None:
             return None
         oracle = Oracle(own, view.query, case)
@@ -73,21 +85,24 @@ def check_case_with_kept_groups(database: duckdb.DuckDBPyConnection, case: Case)
         return Outcome(tuple(done))
 
 
-def over_kept_groups(database: duckdb.DuckDBPyConnection, view: ViewDefinition) -> Chain | None:
-    """The view as CREATE would split it if every hidden view paid."""
+def over_kept_groups(
+    database: duckdb.DuckDBPyConnection, view: ViewDefinition, only_needed: bool = False
+) -> Chain | None:
+    """The view as CREATE would split it if every hidden view paid, or none that is not needed."""
     if not isinstance(view.algebra, Project):
         return None
     inputs = {found.object_id: found for found in view.query.inputs}
     hidden: list[ViewDefinition] = []
 
     def keep(groups: InnerGroups) -> Input | None:
-        if why_not_updated(groups) is not None:
+        is_needed = groups.order_dependent is not None
+        if not is_needed and (only_needed or why_not_updated(groups) is not None):
             return None
         query = _bound(text_of(groups.query), inputs)
         name = QualifiedName(view.name.schema, kept_groups(view.name.name, len(hidden) + 1))
         found = ViewDefinition(name, str(name), query, typed_columns(database, query), declared=view.declared)
         found = with_hidden_columns(found, lambda sql: types_of(database, sql))
-        if all(each.name != ROWS for each in found.hidden):
+        if not is_needed and all(each.name != ROWS for each in found.hidden):
             return None
         hidden.append(found)
         inputs[found.id] = Input(found.id, name, found.columns, name.relation_stem)

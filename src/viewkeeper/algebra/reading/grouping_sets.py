@@ -37,9 +37,8 @@ def grouping_sets(
             if key not in plain:
                 plain.append(key)
         sets = [[*one, *other] for one in sets for other in (alternatives or [[part]])]
-    if not plain:  # GROUPING SETS (()) is one group, also of no rows
-        return [], None
-    return plain, None if is_plain else sets
+    # GROUPING SETS (()) alone is one group of everything: a row in any case. With keys, Spark shows no row of no rows.
+    return plain, None if is_plain or sets == [[]] else sets
 
 
 def without_positions(grouping: exp.Group | None, shown: Sequence[exp.Expr]) -> exp.Group | None:

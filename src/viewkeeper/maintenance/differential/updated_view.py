@@ -6,12 +6,13 @@ that the view does not show because of HAVING: what they were is not known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Group, Project
 from viewkeeper.algebra.to_sql import as_relation
+from viewkeeper.facts.number_kinds import Number, kinds_in, number_kind
 from viewkeeper.generated_names import (
     CHANGE_KIND,
     COPY_NUMBER,
@@ -47,8 +48,8 @@ from viewkeeper.sql.types import UNKNOWN, DataType, Simple
 _ARGUMENT = "_vk_argument_"
 _OLD, _NEW = "_vk_old_", "_vk_new_"
 _PLUS, _MINUS = "_vk_plus_", "_vk_minus_"
+_BIGINT, _WIDE = Simple("BIGINT"), Simple("DECIMAL(38,0)")
 _HAVING = f"{HIDDEN_PREFIX}having"
-_WIDE = Simple("DECIMAL(38,0)")
 
 
 def update_steps(
@@ -82,7 +83,7 @@ def update_steps(
         shared=has_bounds,
         ends=has_bounds,
     )
-    by_group = "add the changes up by group", "groups", _added_up(delta, group, state, arguments)
+    by_group = "add the changes up by group", "groups", _added_up(view, delta, group, state, arguments)
     bounds = None
     if has_bounds:
         old = old_rows(view, _limit(query, group, delta))
@@ -155,7 +156,10 @@ def _arguments(state: GroupState) -> list[exp.Expr]:
     return found
 
 
-def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, exp.Expr]) -> exp.Select:
+def _added_up(
+    view: ViewDefinition, delta: str, group: Group, state: GroupState, arguments: dict[str, exp.Expr]
+) -> exp.Select:
+    types = {each.name: each.data_type for each in view.stored}
     name_of = {argument: name for name, argument in arguments.items()}
     keys: list[exp.Expr] = [column(key.name) for key in group.keys]
     items = list(keys)
@@ -168,10 +172,15 @@ def _added_up(delta: str, group: Group, state: GroupState, arguments: dict[str, 
             call("COALESCE", call("SUM", counted_sign), literal(0)) if not keys else call("SUM", counted_sign)
         )
         items.append(alias(total, counted.name))
+    kinds = kinds_in(group.source)
     for summed in state.sums:
         for name, side in ((_PLUS, exp.GT), (_MINUS, exp.LT)):
             chosen = side(this=column(SIGN), expression=literal(0))
-            value = exp.If(this=chosen, true=column(name_of[summed.argument]), false=exp.Null())
+            argument: exp.Expr = column(name_of[summed.argument])
+            if number_kind(summed.argument, kinds) is not Number.SMALL and types[summed.name] == _BIGINT:
+                # What came may be too much for a BIGINT, and what went as well: the new sum need not be.
+                argument = as_type(argument, _WIDE)
+            value = exp.If(this=chosen, true=argument, false=exp.Null())
             items.append(alias(call("SUM", value), f"{name}{summed.name}"))
     for odd in state.odd_bits:
         is_odd = exp.NEQ(this=exp.Mod(this=column(SIGN), expression=literal(2)), expression=literal(0))
@@ -219,7 +228,8 @@ def _updated(
         inner = bounds.joined(inner, groups, group)
     new: dict[str, exp.Expr] = {name: column(f"{_NEW}{name}") for name in kept}
     for average in state.averages:
-        value = _average(new[average.sum], new[average.count], types[average.sum])
+        is_whole = average.is_of_whole_numbers or types[average.sum] == _BIGINT
+        value = _average(new[average.sum], new[average.count], is_whole)
         new[average.name] = as_type(value, types.get(average.name, UNKNOWN))
 
     def over_new(node: exp.Expr) -> exp.Expr:
@@ -228,19 +238,36 @@ def _updated(
         return node
 
     shown = {item.name: item.expression.transform(over_new) for item in query.items}
-    items = [
-        alias(as_type(shown.get(each.name) or new[each.name].copy(), each.data_type), each.name)
-        for each in view.stored
-    ]
+    stays = _stays(query, group, new[ROWS], over_new)
+    computed = {item.name for item in query.items if not isinstance(item.expression, exp.Column)}
+    items = []
+    for each in view.stored:
+        value = shown[each.name] if each.name in shown else new[each.name].copy()
+        if stays is not None and each.name in computed:
+            # Of a group that is gone, or that HAVING leaves out, the query shows nothing; what it shows may fail there: 1 / COUNT(*)
+            value = exp.If(this=stays.copy(), true=value, false=exp.Null())
+        items.append(alias(as_type(value, each.data_type), each.name))
     items += [column(f"{_OLD}{each.name}") for each in view.stored]
     if query.having is not None:
-        items.append(alias(query.having.transform(over_new), _HAVING))
+        assert stays is not None
+        items.append(alias(stays, _HAVING))
     return render(select_from(as_relation(inner, f"{HIDDEN_PREFIX}groups"), items))
+
+
+def _stays(
+    query: Project, group: Group, rows: exp.Expr, over_new: Callable[[exp.Expr], exp.Expr]
+) -> exp.Expr | None:
+    """Whether the view shows a group from now on; None if it does in any case. HAVING is asked only of groups that have rows."""
+    some = exp.GT(this=rows.copy(), expression=literal(0)) if group.keys else None
+    if query.having is None:
+        return some
+    fulfilled = call("COALESCE", query.having.transform(over_new), exp.false())
+    return fulfilled if some is None else exp.If(this=some, true=fulfilled, false=exp.false())
 
 
 def _new_sum(name: str, count: exp.Expr, data_type: DataType, groups: str, old: str) -> exp.Expr:
     """Old sum plus what came minus what went; NULL if no value is left."""
-    is_integer = data_type == Simple("BIGINT")
+    is_integer = data_type == _BIGINT
 
     def part(value: exp.Expr) -> exp.Expr:
         known = call("COALESCE", value, literal(0))
@@ -259,10 +286,9 @@ def _new_odd_bits(odd: OddBits, count: exp.Expr, groups: str, old: str) -> exp.E
     return exp.If(this=some, true=exp.BitwiseXor(this=before, expression=change), false=exp.Null())
 
 
-def _average(total: exp.Expr, count: exp.Expr, sum_type: DataType) -> exp.Expr:
-    is_integer = sum_type == Simple("BIGINT")
-    dividend = as_type(total.copy(), Simple("DOUBLE")) if is_integer else total.copy()
-    divisor = as_type(exp.Paren(this=count.copy()), Simple("DOUBLE" if is_integer else "DECIMAL(20,0)"))
+def _average(total: exp.Expr, count: exp.Expr, is_whole: bool) -> exp.Expr:
+    dividend = as_type(total.copy(), Simple("DOUBLE")) if is_whole else total.copy()
+    divisor = as_type(exp.Paren(this=count.copy()), Simple("DOUBLE" if is_whole else "DECIMAL(20,0)"))
     some = exp.GT(this=exp.Paren(this=count.copy()), expression=literal(0))
     return exp.If(this=some, true=exp.Div(this=dividend, expression=divisor), false=exp.Null())
 
@@ -279,7 +305,7 @@ def _update_changes(view: ViewDefinition, group: Group, updated: str, again: str
     was_there = exp.Not(this=exp.Is(this=column(f"{_OLD}{ROWS}"), expression=exp.Null()))
     stays: exp.Expr = exp.GT(this=column(ROWS), expression=literal(0)) if group.keys else exp.true()
     if again is not None:
-        stays = exp.and_(stays, call("COALESCE", column(_HAVING), exp.false()))
+        stays = column(_HAVING)
     kinds = values_relation("kinds", CHANGE_KIND, [DELETED, INSERTED])
     changes = (
         select_from(relation_named(updated), items)
