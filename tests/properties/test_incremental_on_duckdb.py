@@ -85,7 +85,8 @@ def test_plans_give_the_bag_of_the_query(database: duckdb.DuckDBPyConnection, fi
     failures = wrong_cases(database, _cases(range(first, min(first + BLOCK, PLAIN))), tally)
     print(f"\n{tally}")
     assert not failures, "\n\n".join(failures)
-    if tally.cases == BLOCK:
+    assert tally.failed_queries <= 0.05 * BLOCK, "many queries fail on the first rows"
+    if tally.cases + tally.failed_queries == BLOCK:
         assert tally.incremental >= LEAST_INCREMENTAL
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import duckdb
 
+from viewkeeper.errors import QueryFailedError
 from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.testing import Case, Disagreement, Outcome, check_case, shrunk
 
@@ -23,6 +24,8 @@ class Tally:
     """How the views with each construct were refreshed."""
 
     cases: int = 0
+    failed_queries: int = 0
+    """Cases in which the query fails on the first rows: nothing is learnt from them."""
     by_construct: dict[str, Counter[Strategy]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, case: Case, outcome: Outcome) -> None:
@@ -69,6 +72,10 @@ def _message(
     """What is wrong with a case; a plan that cannot be made or run is wrong too."""
     try:
         outcome = check(database, case)
+    except QueryFailedError:
+        if tally is not None:
+            tally.failed_queries += 1
+        return None
     except Disagreement as error:
         return str(error)
     except Exception as error:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import duckdb
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from typing_extensions import assert_never
 
 from viewkeeper.generated_names import COPY_NUMBER
@@ -36,6 +36,7 @@ from viewkeeper.sql.binding import Column
 from viewkeeper.sql.dialect import transpile
 from viewkeeper.sql.types import DataType, Simple, read_type_text
 from viewkeeper.testing.bags import Row
+from viewkeeper.testing.values import NOT_NUMBERS
 
 
 @lru_cache(maxsize=512)
@@ -44,12 +45,29 @@ def to_duckdb(spark_sql: str) -> str:
     >>> to_duckdb("SELECT `a` <=> 1 FROM t LEFT SEMI JOIN u ON t.a = u.a")
     'SELECT "a" IS NOT DISTINCT FROM 1 FROM t SEMI JOIN u ON t.a = u.a'
     """
-    return (
+    written = (
         transpile(spark_sql, "duckdb")
         .replace("LEFT SEMI JOIN", "SEMI JOIN")
         .replace("LEFT ANTI JOIN", "ANTI JOIN")
         .replace("RAISE_ERROR(", "ERROR(")
     )
+    return _failing_by_zero(written) if _DIVISION.search(written) else written
+
+
+_DIVISION = re.compile(r" / (?!CAST\(\(|\(?[1-9])")
+"""A division that may be one by zero: not by a number, nor by the count of an average, which is asked for first."""
+
+
+def _failing_by_zero(sql: str) -> str:
+    """Division as ANSI SQL has it: by zero it is an error. DuckDB gives NULL, or infinity."""
+    tree = parse_one(sql, dialect="duckdb")
+    for found in list(tree.find_all(exp.Div)):
+        below = found.expression
+        if not isinstance(below, exp.Literal):
+            is_zero = exp.EQ(this=below.copy(), expression=exp.Literal.number(0))
+            failure = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string("division by zero")])
+            found.set("expression", exp.Case(ifs=[exp.If(this=is_zero, true=failure)], default=below.copy()))
+    return tree.sql(dialect="duckdb")
 
 
 @lru_cache(maxsize=512)
@@ -134,8 +152,14 @@ def _counted(value: Any) -> Any:
             return StructValue({name: _counted(each) for name, each in value.items()})
         case list():
             return ListValue(map(_counted, value))
+        case float() if value != value:
+            return _NAN
         case _:
             return value
+
+
+_NAN = NOT_NUMBERS[0]
+"""As an object it equals itself, so that rows with it can be counted."""
 
 
 @dataclass(frozen=True)
@@ -286,10 +310,12 @@ class DuckDbRun:
     def _found(self, read: Read) -> _Rows:
         if read.object_id != self.view.id:
             table = self._tables[read.object_id]
-            return table.columns, table.rows(read.state)
+            # No engine promises an order: a sum of DOUBLE has other bits when it is computed again.
+            rows = table.rows(read.state)
+            return table.columns, rows[::-1] if read.state is State.OLD else rows
         names = ", ".join(quoted(column.name) for column in self.view.stored)
         found = self._database.execute(f"SELECT {names} FROM {quoted(self.view.stem)}").fetchall()
-        return self.view.stored, found
+        return self.view.stored, [tuple(map(_counted, row)) for row in found]
 
     def _wanted(self, limit: Limit, of_column: str) -> set[Any]:
         """The values that a limit lets through in one of its columns."""
@@ -304,7 +330,7 @@ class DuckDbRun:
 
     def _values(self, relation: str, column: str) -> set[Any]:
         found = self._database.execute(f"SELECT DISTINCT {quoted(column)} FROM {quoted(relation)}")
-        return {value for (value,) in found.fetchall()}
+        return {_counted(value) for (value,) in found.fetchall()}
 
 
 _Rows: TypeAlias = tuple[Sequence[Column], Sequence[Row]]

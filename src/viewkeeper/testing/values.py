@@ -25,6 +25,12 @@ DATES = tuple(
 )
 DOUBLES = (0.5, -1.25, 2.0, 3.75)
 """Sums of these are exact in every order."""
+HARD_DOUBLES = (0.1, 0.2, 0.7, -0.3, 1.1, 12.34, 0.0, -0.0)
+"""Sums of these are not: their last bits depend on the order."""
+NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"))
+HARD_BIGINTS = (2**53 + 1, -(2**53) - 3, 2**31, -(2**40))
+"""Not all of these are DOUBLEs."""
+HARD_DATES = (datetime.date(1, 1, 1), datetime.date(1582, 10, 4), datetime.date(9999, 12, 31))
 _TIMES = tuple(datetime.datetime(2024, 2, day, 12, 30) for day in (1, 2, 29))
 _BYTES = (b"", b"a", b"\x00\xff")
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -34,10 +40,12 @@ _LITERALS_KEPT = 12
 
 @dataclass(frozen=True)
 class Values:
-    """The values that random rows are made of; `literals` are those that a view's own text compares with."""
+    """The values that random rows are made of; `literals` are those that a view's own text compares with. With `are_hard`,
+    there are also some that are rounded, that are far away, or that are no numbers."""
 
     literals: Sequence[Any] = ()
     null_share: float = 0.15
+    are_hard: bool = False
     _pools: dict[DataType, tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, generator: random.Random, column: Column) -> Any:
@@ -47,8 +55,21 @@ class Values:
 
     def _pool(self, data_type: DataType) -> tuple[Any, ...]:
         if data_type not in self._pools:
-            self._pools[data_type] = _pool(data_type, self.literals)
+            pool = _pool(data_type, self.literals)
+            self._pools[data_type] = (*pool, *_hard(data_type)) if self.are_hard else pool
         return self._pools[data_type]
+
+
+def _hard(data_type: DataType) -> tuple[Any, ...]:
+    match data_type:
+        case Simple("DOUBLE"):
+            return (*HARD_DOUBLES, *HARD_DOUBLES, *HARD_DOUBLES, *NOT_NUMBERS)
+        case Simple("BIGINT"):
+            return HARD_BIGINTS
+        case Simple("DATE"):
+            return HARD_DATES
+        case _:
+            return ()
 
 
 def _pool(data_type: DataType, literals: Iterable[Any]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ _CONSTRUCTS = {
     "conditions": "where, or, not, null-safe equality, is null, in list, between, like, boolean column",
     "expressions": "case, coalesce, arithmetic, string function, date function, star",
     "groups": "group by, one group, group by expression, hidden group key, having, filter clause, "
-    "aggregate in expression, rollup, cube, grouping sets, grouping",
+    "aggregate in expression, division, rollup, cube, grouping sets, grouping",
     "aggregates": "count, count distinct, sum, sum distinct, avg, min, max, stddev, covariance, corr, "
     "bool_and, bool_or, bit_and, bit_or, bit_xor, first, last, any_value, max_by, min_by, collect_list, "
     "collect_set, listagg",

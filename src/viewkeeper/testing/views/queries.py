@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from viewkeeper.testing.tables import Schema
 from viewkeeper.testing.views.aggregates import aggregate
-from viewkeeper.testing.views.draft import BOOLEAN, INTEGER, Column, Draft, Query, Term, exact
+from viewkeeper.testing.views.draft import BOOLEAN, DOUBLE, INTEGER, Column, Draft, Query, Term, exact
 from viewkeeper.testing.views.expressions import combined, condition, value
 from viewkeeper.testing.views.sources import From, random_from
 from viewkeeper.testing.views.subqueries import condition_with_subqueries, scalar_subquery, subquery_condition
@@ -163,6 +163,11 @@ def _around_aggregate(draft: Draft, terms: Sequence[Term]) -> Term:
         return Term(f"CASE WHEN count(*) > 1 THEN {call.sql} END", call.kind)
     if draft.chance(0.3):
         return Term(f"{call.sql} > 1", BOOLEAN)
+    if draft.chance(0.2):
+        draft.uses("division")
+        above = draft.pick(("count(*)", f"count({draft.pick(terms).sql})"))
+        below = draft.pick(("count(*)", "count(*)", f"(count(*) - {draft.pick((1, 2, 7))})"))
+        return Term(f"{above} / {below}", DOUBLE)
     return Term(draft.pick((f"COALESCE({call.sql}, 0) + count(*)", f"{call.sql} - 1")), INTEGER)
 
 
