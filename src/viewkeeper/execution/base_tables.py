@@ -14,7 +14,7 @@ from viewkeeper.errors import (
     UnsupportedError,
     ViewkeeperError,
 )
-from viewkeeper.execution.create_view import check_stored_queries, forget_consumed
+from viewkeeper.execution.create_view import check_stored_queries
 from viewkeeper.execution.queries import substitute_objects
 from viewkeeper.execution.reports import StatementReport
 from viewkeeper.execution.vacuum import remove_folder
@@ -79,7 +79,7 @@ def create_table(workspace: Workspace, statement: CreateTable) -> StatementRepor
             )
         if table.id in newest.tables:
             _refuse_claimed(newest, table.id)
-            newest = forget_consumed(newest, table.id)
+            newest = newest.forgetting(table.id)
         return newest.with_table(table)
 
     try:

@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
 )
 from viewkeeper.execution.analysis import NOT_PLANNED, analyse
+from viewkeeper.execution.changed_tables import versions_of
 from viewkeeper.execution.choice import Predictions
 from viewkeeper.execution.constraints import known_keys
 from viewkeeper.execution.epochs import finish_left_epochs, renewing, report_of
@@ -65,6 +66,10 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
             raise NameExistsError(f"{statement.name} is a table, not a view.", "choose another name.")
         catalogue = finish_left_epochs(workspace, [existing.id])
     query = bind_new(statement.query, catalogue)
+    versions_of(workspace, catalogue.tables_below(each.object_id for each in query.inputs), catalogue)
+    newest = workspace.state.read()
+    if newest.tables != catalogue.tables:  # another process has loosened NOT NULL
+        catalogue, query = newest, bind_new(statement.query, newest)
     planned = planned_definition(statement, query)
     check_policy(planned, statement.query)
     if existing is not None:
@@ -321,7 +326,7 @@ def _publish_new(workspace: Workspace, claim: Claim, loads: Sequence[Loaded]) ->
             raise InUseError("a table that the view reads was dropped meanwhile.", "create it again first.")
         if view.id in catalogue.views:
             check_readers(catalogue, view)
-            catalogue = forget_consumed(catalogue, view.id)
+            catalogue = catalogue.forgetting(view.id)
             for replaced in catalogue.kept_by(view.id):
                 catalogue = catalogue.without(replaced.id)
         for loaded in loads:
@@ -330,16 +335,6 @@ def _publish_new(workspace: Workspace, claim: Claim, loads: Sequence[Loaded]) ->
         return catalogue.with_history(loaded.entry for loaded in loads).without_claim(claim.epoch)
 
     workspace.state.change(step)
-
-
-def forget_consumed(catalogue: Catalogue, object_id: str) -> Catalogue:
-    """After an object was replaced: the views above have consumed nothing of the new one yet."""
-    for view_id, publication in catalogue.published.items():
-        inputs = {i: -1 if i == object_id else version for i, version in publication.inputs.items()}
-        sources = {i: -1 if i == object_id else version for i, version in publication.sources.items()}
-        changed = replace(publication, inputs=inputs, sources=sources)
-        catalogue = catalogue.with_publication(view_id, changed)
-    return catalogue
 
 
 def _give_up(workspace: Workspace, claim: Claim, view: ViewRecord) -> None:

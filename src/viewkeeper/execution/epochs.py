@@ -21,6 +21,7 @@ from viewkeeper.errors import (
     ViewkeeperError,
     told,
 )
+from viewkeeper.execution.changed_tables import pins_of, problem_of
 from viewkeeper.execution.constraints import checked
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges
@@ -64,7 +65,8 @@ def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -
                 give_up_left_epochs(workspace, wanted)
             catalogue = finish_left_epochs(workspace, wanted, repeated.append)
             views = catalogue.views_below(view_ids)
-            pins = workspace.versions_of(catalogue.tables_below(view.id for view in views), catalogue)
+            pins = pins_of(workspace, catalogue.tables_below(view.id for view in views), catalogue).versions
+            catalogue = workspace.state.read()
             if not full and not _anything_changed(workspace, catalogue, views, pins):
                 if repeated:
                     return repeated[-1]
@@ -326,6 +328,9 @@ def _refresh_view(
     try:
         if broken is not None:
             raise RefreshConflictError(f"{broken.name}, which {view.name} reads, could not be refreshed.")
+        for table_id in entry.sources:
+            if table_id not in claim.pins:
+                raise problem_of(workspace, catalogue.tables[table_id])
         changed = [i for i in view.input_ids if _input_changed(workspace, catalogue, i, published, inputs[i])]
         version, verified = published.version, published.verified
         base = claim.bases[view.id]
@@ -357,7 +362,9 @@ def _refresh_view(
 
 def _entry(catalogue: Catalogue, claim: Claim, view: ViewRecord) -> HistoryEntry:
     """What an epoch does to a view that has not changed."""
-    sources = {table_id: claim.pins[table_id] for table_id in sorted(catalogue.tables_below(view.input_ids))}
+    published = catalogue.published[view.id]
+    below = sorted(catalogue.tables_below(view.input_ids))
+    sources = {each: claim.pins.get(each, published.sources.get(each, -1)) for each in below}
     return HistoryEntry(
         claim.epoch,
         view.id,
@@ -370,7 +377,7 @@ def _entry(catalogue: Catalogue, claim: Claim, view: ViewRecord) -> HistoryEntry
         0.0,
         (),
         sources,
-        catalogue.published[view.id].version,
+        published.version,
         view.location,
         now(),
         owner=view.owner,
@@ -416,6 +423,8 @@ def _anything_changed(
             return True
         for input_id in view.input_ids:
             upstream = catalogue.published.get(input_id)
+            if upstream is None and input_id not in pins:
+                return True
             version = pins[input_id] if upstream is None else upstream.version
             if _input_changed(workspace, catalogue, input_id, published, version):
                 return True

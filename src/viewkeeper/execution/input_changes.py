@@ -7,6 +7,7 @@ would read wrongly, are read and kept by Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import count
@@ -16,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from viewkeeper.errors import FeedGoneError, UserError, WarehouseProblem
 from viewkeeper.execution.local_relations import local_relation
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import CHANGE_EPOCH, CHANGE_KIND, DELETED, SIGN
-from viewkeeper.maintenance.net_changes import net_rows, part_of, signed_feed
+from viewkeeper.maintenance.net_changes import lost_bytes, net_rows, part_of, signed_feed
 from viewkeeper.maintenance.plan import State
 from viewkeeper.sources.arrow_types import UNREADABLE, in_arrow_types, values_in
 from viewkeeper.sources.net_effect import CHANGE_TYPE, COMMIT_VERSION, feed_signs, net_bag, net_by_key
@@ -120,8 +122,8 @@ class EpochChanges:
                 found = self._of_view(record, consumed, version)
             else:
                 address = self.workspace.data_address(record)
-                found = self._in_driver(address, consumed, version, record.columns, key) or self._from_spark(
-                    self._spark_feed(address, consumed, version, record.columns), record.columns
+                found = self._in_driver(address, consumed, version, record.columns, key) or self._by_spark(
+                    address, consumed, version, record.columns
                 )
             self._known[asked] = found
         return self._known[asked]
@@ -183,14 +185,28 @@ class EpochChanges:
 
     def _spark_feed(self, address: str, consumed: int, version: int, columns: Sequence[Column]) -> Any:
         session = self.workspace.sessions.own
-        with spark_failures(f"the change feed at {address} was read"):
+        with _feed_failures(address, consumed, version):
             reader = session.read.format("delta").option("readChangeFeed", "true")
             feed = (
                 reader.option("startingVersion", consumed + 1).option("endingVersion", version).load(address)
             )
             name = f"_vk_feed_{next(self._numbers)}"
             feed.createOrReplaceTempView(name)
-            return session.sql(signed_feed(name, columns))
+            return session.sql(signed_feed(name, columns, feed.columns))
+
+    def _by_spark(
+        self, address: str, consumed: int, version: int, columns: tuple[Column, ...]
+    ) -> InputChanges:
+        with _feed_failures(address, consumed, version):
+            signed = self._spark_feed(address, consumed, version, columns)
+            lost = lost_bytes(columns)
+            found = self._from_spark(signed, columns, lost)
+            if lost is not None and not self._kept[-1].where(lost).isEmpty():
+                raise FeedGoneError(
+                    f"the change feed of the Delta table at {address} holds texts that are not UTF-8, "
+                    "which Spark does not tell apart there."
+                )
+            return found
 
     def _spark_change_sets(self, address: str, epochs: Sequence[int], columns: Sequence[Column]) -> Any:
         sign = exp.If(this=column(CHANGE_KIND).eq(literal(DELETED)), true=literal(-1), false=literal(1)).as_(
@@ -201,12 +217,12 @@ class EpochChanges:
         with spark_failures(f"the change sets at {address} were read"):
             return self.workspace.sessions.own.sql(render(mine))
 
-    def _from_spark(self, signed: Any, columns: tuple[Column, ...]) -> InputChanges:
+    def _from_spark(self, signed: Any, columns: tuple[Column, ...], keeps: str | None = None) -> InputChanges:
         session = self.workspace.sessions.own
         with spark_failures("a large change set was added up"):
             number = next(self._numbers)
             signed.createOrReplaceTempView(f"_vk_signed_{number}")
-            net = session.sql(net_rows(f"_vk_signed_{number}", columns)).persist()
+            net = session.sql(net_rows(f"_vk_signed_{number}", columns, keeps)).persist()
             self._kept.append(net)
             net.createOrReplaceTempView(f"_vk_net_{number}")
             parts = {}
@@ -215,6 +231,23 @@ class EpochChanges:
                 if not part.isEmpty():
                     parts[state] = part
         return InputChanges(columns, parts)
+
+
+@contextmanager
+def _feed_failures(address: str, consumed: int, version: int) -> Iterator[None]:
+    """What Spark cannot read of a change feed is gone for us: it was switched off meanwhile, vacuumed, or leads over columns
+    that were replaced. The table itself may be well."""
+    try:
+        with spark_failures(f"the change feed at {address} was read"):
+            yield
+    except FeedGoneError:
+        raise
+    except (WarehouseProblem, UserError) as problem:
+        raise FeedGoneError(
+            f"the changes of the Delta table at {address} from version {consumed} to {version} cannot be read: "
+            f"{problem.message}",
+            "recompute the view: REFRESH MATERIALIZED VIEW … FULL.",
+        ) from problem
 
 
 def _from_feed(feed: pa.Table, columns: tuple[Column, ...], key: tuple[str, ...]) -> InputChanges:

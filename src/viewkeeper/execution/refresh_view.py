@@ -19,6 +19,7 @@ from viewkeeper.errors import (
     WarehouseProblem,
     told,
 )
+from viewkeeper.execution.changed_tables import why_history_is_broken
 from viewkeeper.execution.choice import Choice, Chooser, Predictions
 from viewkeeper.execution.constraints import distrust, holds_now, likely_key, reliable_declarations
 from viewkeeper.execution.epoch_reads import EpochReads
@@ -33,7 +34,7 @@ from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import RefreshPolicy
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import Claim, Publication, ViewRecord
+from viewkeeper.storage.records import Claim, Publication, TableRecord, ViewRecord
 
 
 class PlanFailedWarning(UserWarning):
@@ -68,7 +69,7 @@ class ViewRefresh:
         """Refresh the view. A violated constraint stops it, unless it can be done without."""
         definition = self._definition
         why_not = "REFRESH … FULL was asked for" if self.full else why_recomputed(definition)
-        why_not = why_not or self._broken_history()
+        why_not = why_not or self._broken_history(definition)
         if why_not is not None:
             if not self.full:
                 self._refuse_if_strict(why_not)
@@ -220,13 +221,18 @@ class ViewRefresh:
         run.run(choice.plan)
         return run, choice.plan
 
-    def _broken_history(self) -> str | None:
+    def _broken_history(self, definition: ViewDefinition) -> str | None:
         """Why the changes of an input since its consumed version are not its feed or its change sets."""
         for input_id in self.changed:
             record = self.catalogue.object(input_id)
             before, after = self._published.inputs.get(input_id, -1), self.inputs[input_id]
             if before < 0 or before > after:
                 return f"{record.name} was replaced"
+            if isinstance(record, TableRecord):
+                query = definition.query
+                broken = why_history_is_broken(self.workspace, record, query, before, after)
+                if broken is not None:
+                    return broken
             if isinstance(record, ViewRecord):
                 commits = self.workspace.log.commits_after(self.workspace.data_address(record), before)
                 within = [c for c in commits if c.version <= after and c.changes_rows]

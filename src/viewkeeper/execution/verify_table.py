@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from viewkeeper.execution.changed_tables import versions_of
 from viewkeeper.execution.reports import ConstraintCheck, TableVerifyReport
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import HIDDEN_PREFIX, SIGNED_COUNT
@@ -24,7 +25,7 @@ def verify_table(
     """Keys and foreign keys, or one of them, at the newest versions, which are fixed before the first check."""
     started = time.monotonic()
     parents = {key.parent_id for key in table.foreign_keys}
-    versions = workspace.versions_of({table.id, *parents}, catalogue)
+    versions = versions_of(workspace, {table.id, *parents}, catalogue)
     session = workspace.sessions.own
     checks = []
     with spark_failures(f"the constraints of {table.name} were checked"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.errors import CorruptWarehouseError, SchemaChangedError
+from viewkeeper.errors import CorruptWarehouseError
 from viewkeeper.execution.progress import Listener
 from viewkeeper.execution.spark_session import Sessions
 from viewkeeper.generated_names import is_hidden
@@ -47,46 +47,13 @@ class Workspace:
             return table
         return visible_rows(table, [column.name for column in record.columns if not is_hidden(column.name)])
 
-    def versions_of(self, table_ids: set[str], catalogue: Catalogue) -> dict[str, int]:
-        """The newest version of each base table."""
-        versions = {}
-        for table_id in sorted(table_ids):
-            table = catalogue.tables[table_id]
-            try:
-                shape = self.log.shape(self.data_address(table))
-            except CorruptWarehouseError as error:
-                raise CorruptWarehouseError(
-                    f"the table {table.name} cannot be read: {error.message}", error.hint
-                ) from error
-            _refuse_another_table(table, shape)
-            _refuse_other_columns(table, shape)
-            versions[table_id] = shape.version
-        return versions
-
-
-def _refuse_another_table(table: TableRecord, shape: TableShape) -> None:
-    if table.attached and shape.delta_id != table.delta_id:
-        raise CorruptWarehouseError(
-            f"the table that was attached as {table.name} was replaced by another one at {table.location}.",
-            f"drop the views that read {table.name}, DROP TABLE {table.name}, and attach it again.",
-        )
-
-
-def _refuse_other_columns(table: TableRecord, shape: TableShape) -> None:
-    """Columns may be added to a table; those that are known must stay as they are."""
-    present = {column.name.lower(): column.data_type for column in shape.columns}
-    for column in table.columns:
-        found = present.get(column.name.lower())
-        if found is None:
-            what = "was dropped or renamed"
-        elif found != column.data_type:
-            what = f"was {column.data_type} and is {found} now"
-        else:
-            continue
-        raise SchemaChangedError(
-            f"the column {column.name} of {table.name} {what}.",
-            f"put it back, or drop the views that read {table.name} and declare the table again.",
-        )
+    def shape_of(self, table: TableRecord, version: int | None = None) -> TableShape:
+        try:
+            return self.log.shape(self.data_address(table), version)
+        except CorruptWarehouseError as error:
+            raise CorruptWarehouseError(
+                f"the table {table.name} cannot be read: {error.message}", error.hint
+            ) from error
 
 
 def resolver(catalogue: Catalogue, references: Mapping[str, str] | None = None) -> Resolver:

@@ -42,7 +42,7 @@ from viewkeeper.sql.rendering import (
     semi_joined,
     union_all,
 )
-from viewkeeper.sql.types import Simple
+from viewkeeper.sql.types import contains_type
 
 
 def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
@@ -58,7 +58,7 @@ def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
 def numbered_rows(relation: str, columns: Sequence[Column], ordered_by: Sequence[str] = ()) -> str:
     """Every row of a relation, its copies numbered.
 
-    >>> from viewkeeper.sql.types import Simple
+    >>> from viewkeeper.sql.types import contains_type
     >>> print(numbered_rows("v_query", [Column("a", Simple("INT"))]))
     SELECT
       `a`,
@@ -199,22 +199,14 @@ def grouped_rows(
     for each in columns:
         key = comparable(column(each.name), each.data_type)
         keys.append(key)
-        has_two_zeros = tells_zeros_apart and each.data_type in _FLOATING
+        has_two_zeros = tells_zeros_apart and any(
+            contains_type(each.data_type, kind) for kind in ("FLOAT", "DOUBLE")
+        )
         if has_two_zeros:
-            keys.append(_is_negative_zero(each.name))
+            keys.append(exp.cast(key.copy(), "string"))
         plain = isinstance(key, exp.Column) and not has_two_zeros
         items.append(column(each.name) if plain else alias(call("ANY_VALUE", column(each.name)), each.name))
     return select_from(relation, [*items, *counts]).group_by(*keys, copy=False)
-
-
-_FLOATING = (Simple("FLOAT"), Simple("DOUBLE"))
-
-
-def _is_negative_zero(name: str) -> exp.Expr:
-    text = exp.Cast(this=column(name), to=exp.Var(this="STRING"))
-    return all_of(
-        [exp.EQ(this=column(name), expression=literal(0)), exp.EQ(this=text, expression=literal("-0.0"))]
-    )
 
 
 def _copies(netted: exp.Select, columns: Sequence[Column]) -> exp.Select:

@@ -21,6 +21,7 @@ from viewkeeper.maintenance.bag_changes import grouped_rows
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.rendering import (
     alias,
+    as_type,
     call,
     column,
     explode_sequence,
@@ -29,22 +30,47 @@ from viewkeeper.sql.rendering import (
     render,
     select_from,
 )
-from viewkeeper.sql.types import Simple
+from viewkeeper.sql.script import parse_sql
+from viewkeeper.sql.types import Simple, contains_type
 
 
-def signed_feed(feed: str, columns: Sequence[Column]) -> str:
-    """The rows of a Delta change feed with their signs."""
+def lost_bytes(columns: Sequence[Column]) -> str | None:
+    """A condition that finds rows of a change feed in which Spark has put the replacement character for bytes of a text:
+    it decodes all texts there.
+
+    >>> lost_bytes([Column("a", Simple("INT")), Column("t", Simple("STRING"))])
+    "CONTAINS(CAST(`t` AS STRING), '\ufffd')"
+    """
+    texts = [
+        exp.cast(column(each.name), "string") for each in columns if contains_type(each.data_type, "STRING")
+    ]
+    found = [call("CONTAINS", each, literal("\ufffd")) for each in texts]
+    return exp.or_(*found).sql(dialect="spark") if found else None
+
+
+def signed_feed(feed: str, columns: Sequence[Column], present: Sequence[str] | None = None) -> str:
+    """The rows of a Delta change feed with their signs. Columns that it does not have, as `present` tells, are NULL."""
     kind = column("_change_type")
     is_removal = exp.In(this=kind, expressions=[literal("delete"), literal("update_preimage")])
     sign = exp.If(this=is_removal, true=literal(-1), false=literal(1))
-    return render(select_from(relation_named(feed), [*(column(c.name) for c in columns), alias(sign, SIGN)]))
+    known = {name.lower() for name in (present or [each.name for each in columns])}
+    items = [
+        column(each.name)
+        if each.name.lower() in known
+        else alias(as_type(exp.Null(), each.data_type), each.name)
+        for each in columns
+    ]
+    return render(select_from(relation_named(feed), [*items, alias(sign, SIGN)]))
 
 
-def net_rows(signed: str, columns: Sequence[Column]) -> str:
-    """Signed rows added up: each row that remains, with its signed number of copies. That 0.0 became -0.0 is a change."""
+def net_rows(signed: str, columns: Sequence[Column], keeps: str | None = None) -> str:
+    """Signed rows added up: each row that remains, with its signed number of copies. That 0.0 became -0.0 is a change. Rows
+    for which the condition `keeps` holds remain in any case."""
     counts = [alias(call("SUM", column(SIGN)), SIGNED_COUNT)]
-    differs = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
-    return render(grouped_rows(relation_named(signed), columns, counts, True).having(differs))
+    remains: exp.Expr = exp.NEQ(this=call("SUM", column(SIGN)), expression=literal(0))
+    if keeps is not None:
+        remains = exp.or_(remains, call("BOOL_OR", parse_sql(keeps)))
+    return render(grouped_rows(relation_named(signed), columns, counts, True).having(remains))
 
 
 def part_of(net: str, columns: Sequence[Column], sign: int) -> str:

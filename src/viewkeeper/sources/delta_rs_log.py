@@ -19,7 +19,7 @@ from viewkeeper.sources import change_feed, data_files
 from viewkeeper.sources.data_files import DataFiles, rows_python_holds
 from viewkeeper.sources.delta_failures import storage_failures
 from viewkeeper.sources.newest_commit import NewestCommit, newest_commit
-from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema
+from viewkeeper.sources.table_log import Commit, TableShape, columns_of_schema, identities_of_schema
 from viewkeeper.sql.binding import Column
 
 _MOST_OPENED = 100
@@ -49,13 +49,21 @@ class DeltaRsLog:
     def version(self, address: str) -> int:
         return self._open(address).version()
 
-    def shape(self, address: str) -> TableShape:
+    def shape(self, address: str, version: int | None = None) -> TableShape:
         table = self._open(address)
         with storage_failures(f"the Delta table at {address}"):
-            columns = columns_of_schema(table.schema().to_json())
+            if version is not None and version != table.version():
+                table = self._open_anew(address, version)
+            schema = table.schema().to_json()
             metadata = table.metadata()
             feed = metadata.configuration.get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns, feed.lower() == "true", str(metadata.id), table.version())
+        return TableShape(
+            columns_of_schema(schema),
+            feed.lower() == "true",
+            str(metadata.id),
+            table.version(),
+            identities_of_schema(schema),
+        )
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         table = self._open(address)
@@ -64,7 +72,7 @@ class DeltaRsLog:
     def data_files(self, address: str, version: int, columns: Sequence[Column]) -> DataFiles | None:
         try:
             return data_files.data_files(address, version, columns, self._options)
-        except CorruptWarehouseError:
+        except (CorruptWarehouseError, TableNotFoundError):
             return None
 
     def estimated_feed_rows(self, address: str, consumed: int, version: int) -> int | None:
@@ -148,11 +156,16 @@ class DeltaRsLog:
                     del self._opened[next(iter(self._opened))]
         return table
 
-    def _open_anew(self, address: str) -> DeltaTable:
+    def _open_anew(self, address: str, version: int | None = None) -> DeltaTable:
         try:
             with storage_failures(f"the Delta table at {address}"):
-                return DeltaTable(address, storage_options=self._options)
+                return DeltaTable(address, version=version, storage_options=self._options)
         except TableNotFoundError:
+            if version is not None:
+                raise CorruptWarehouseError(
+                    f"the log of the Delta table at {address} no longer has version {version}.",
+                    "restore the folder from a backup.",
+                ) from None
             raise CorruptWarehouseError(
                 f"there is no Delta table at {address}.",
                 "check the address, or restore the folder from a backup.",
@@ -165,6 +178,12 @@ def _read_commit(log: DeltaStorageHandler, version: int) -> Commit:
             lines = stream.read().decode().splitlines()
     except FileNotFoundError:
         return Commit.of(version, None, None)
-    actions = (json.loads(line) for line in lines if '"commitInfo"' in line)
+    wanted = ('"commitInfo"', '"metaData"')
+    actions = [json.loads(line) for line in lines if any(each in line for each in wanted)]
     information: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    return Commit.of(version, information.get("operation"), information.get("userMetadata"))
+    return Commit.of(
+        version,
+        information.get("operation"),
+        information.get("userMetadata"),
+        any("metaData" in action for action in actions),
+    )

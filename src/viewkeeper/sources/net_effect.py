@@ -21,6 +21,7 @@ from viewkeeper.sources.arrow_types import rows_at
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
+_ABOUT_THE_CHANGE = {CHANGE_TYPE, COMMIT_VERSION, "_commit_timestamp"}
 REMOVALS = ("delete", "update_preimage")
 
 
@@ -50,9 +51,7 @@ class _Life:
 
 def net_by_key(feed: pa.Table, key: Sequence[str]) -> dict[State, pa.Table] | None:
     """Deletions, insertions, and updates with both images; None if the key was not unique all the time."""
-    data = feed.drop_columns(
-        [name for name in feed.column_names if name.startswith(("_change_", "_commit_"))]
-    )
+    data = feed.drop_columns([name for name in feed.column_names if name in _ABOUT_THE_CHANGE])
     images, keys = frozen_rows(data, by_bits=True), frozen_rows(feed.select(list(key)))
     versions = feed.column(COMMIT_VERSION).to_pylist()
     removals = [kind in REMOVALS for kind in feed.column(CHANGE_TYPE).to_pylist()]

@@ -29,13 +29,15 @@ class SparkLog:
     def version(self, address: str) -> int:
         return int(self._history(address, 1)[0]["version"])
 
-    def shape(self, address: str) -> TableShape:
+    def shape(self, address: str, version: int | None = None) -> TableShape:
+        """Spark shows no physical names, so a column that took the name of another one is known by the commits."""
         table = delta_table(address)
         with spark_failures(f"the Delta table at {address} was looked at"):
-            schema = self._session().sql(render(select_all(table))).schema.json()
+            schema = self._session().sql(render(select_all(delta_table(address, version)))).schema.json()
             detail = self._session().sql(f"DESCRIBE DETAIL {table.sql(dialect='spark')}").collect()[0]
         feed = (detail["properties"] or {}).get("delta.enableChangeDataFeed", "false")
-        return TableShape(columns_of_schema(schema), feed == "true", str(detail["id"]), self.version(address))
+        newest = self.version(address) if version is None else version
+        return TableShape(columns_of_schema(schema), feed == "true", str(detail["id"]), newest)
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         missing = self.version(address) - version

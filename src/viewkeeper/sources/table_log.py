@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -33,6 +33,11 @@ HARMLESS_OPERATIONS = frozenset(
 )
 """Operations that change no row. FSCK is none of them: it drops the rows of lost files."""
 
+REPLACING_COLUMNS = ("DROP COLUMNS", "RENAME COLUMN", "REPLACE COLUMNS", "CREATE OR REPLACE", "REPLACE TABLE")
+"""Operations after which a column of the same name may be another one; for logs that do not tell physical names."""
+
+SETTING_COLUMNS = (*REPLACING_COLUMNS, "ADD COLUMNS", "CHANGE COLUMN", "UNKNOWN")
+
 _MARKER = re.compile(r"viewkeeper epoch (\d+)(?:, restored version (\d+))?")
 
 
@@ -44,19 +49,23 @@ def epoch_marker(epoch: int, restored: int | None = None) -> str:
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit. `epoch` is set on our own, `restored` on those that bring back an earlier version."""
+    """One commit. `epoch` is set on our own, `restored` on those that bring back an earlier version; `sets_columns` if it says
+    what the columns are, the same or others."""
 
     version: int
     operation: str
     epoch: int | None
     restored: int | None = None
+    sets_columns: bool = False
 
     @property
     def changes_rows(self) -> bool:
         return self.operation not in HARMLESS_OPERATIONS
 
     @staticmethod
-    def of(version: int, operation: str | None, user_metadata: str | None) -> Commit:
+    def of(
+        version: int, operation: str | None, user_metadata: str | None, sets_columns: bool | None = None
+    ) -> Commit:
         """
         >>> Commit.of(3, "MERGE", "viewkeeper epoch 7").epoch
         7
@@ -67,17 +76,21 @@ class Commit:
         epoch, restored = (
             (None if each is None else int(each) for each in marked.groups()) if marked else (None, None)
         )
-        return Commit(version, operation or "UNKNOWN", epoch, restored)
+        known = operation or "UNKNOWN"
+        sets = known.startswith(SETTING_COLUMNS) if sets_columns is None else sets_columns
+        return Commit(version, known, epoch, restored, sets)
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """`delta_id` tells a table from another one that took its place."""
+    """`delta_id` tells a table from another one that took its place; `identities` tell a column, by its name in lower case,
+    from another one that took its name."""
 
     columns: tuple[Column, ...]
     has_change_feed: bool
     delta_id: str
     version: int
+    identities: Mapping[str, str] = field(default_factory=dict)
 
 
 class TableLog(Protocol):
@@ -91,7 +104,9 @@ class TableLog(Protocol):
         """How many rows the newest version holds."""
         ...
 
-    def shape(self, address: str) -> TableShape: ...
+    def shape(self, address: str, version: int | None = None) -> TableShape:
+        """What a version, or the newest one, looks like."""
+        ...
 
     def commits_after(self, address: str, version: int) -> Sequence[Commit]:
         """The commits after a version, oldest first, without a gap.
@@ -122,6 +137,15 @@ class TableLog(Protocol):
     def change_set_size(self, address: str, epoch: int) -> tuple[int, int] | None:
         """Rows inserted and deleted by the change set of an epoch; None if it was not written."""
         ...
+
+
+def identities_of_schema(schema_json: str) -> dict[str, str]:
+    """Columns that Delta stores under other, physical names, each with that name."""
+    return {
+        field["name"].lower(): str(physical)
+        for field in json.loads(schema_json)["fields"]
+        if (physical := (field.get("metadata") or {}).get("delta.columnMapping.physicalName")) is not None
+    }
 
 
 def columns_of_schema(schema_json: str | dict[str, Any]) -> tuple[Column, ...]:

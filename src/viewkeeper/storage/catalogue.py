@@ -137,6 +137,18 @@ class Catalogue:
     def with_publication(self, view_id: str, publication: Publication) -> Catalogue:
         return replace(self, published={**self.published, view_id: publication})
 
+    def forgetting(self, object_id: str) -> Catalogue:
+        """After an object was replaced: the views above have consumed nothing of the new one yet."""
+        published = {
+            view_id: replace(
+                each,
+                inputs={i: -1 if i == object_id else version for i, version in each.inputs.items()},
+                sources={i: -1 if i == object_id else version for i, version in each.sources.items()},
+            )
+            for view_id, each in self.published.items()
+        }
+        return replace(self, published=published)
+
     def with_history(self, entries: Iterable[HistoryEntry]) -> Catalogue:
         return replace(self, recent_history=(*self.recent_history, *entries))
 
