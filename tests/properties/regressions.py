@@ -17,6 +17,17 @@ _NEVER_FOUND = "NOT EXISTS (SELECT 1 FROM r AS s WHERE s.w = l.k)"
 
 REGRESSIONS: tuple[Case, ...] = (
     case_of(
+        "CREATE TABLE p (id INT PRIMARY KEY, code INT NOT NULL UNIQUE, name STRING);"
+        "CREATE TABLE c (id INT PRIMARY KEY, code INT NOT NULL REFERENCES p (code))",
+        "SELECT c.id, p.name FROM c JOIN p ON p.code = c.code",
+        [
+            {"p": [(1, 10, "x"), (2, 20, "y")], "c": [(1, 10), (2, 20)]},
+            {"p": [(3, 10, "z"), (2, 20, "y")], "c": [(1, 10), (2, 20)]},
+            {"p": [(3, 20, "z"), (2, 10, "y")], "c": [(1, 10), (2, 20)]},
+        ],
+        name="a parent with another primary key takes the place of one for its children",
+    ),
+    case_of(
         _PAIRS,
         "SELECT count(DISTINCT b.w) AS n FROM (SELECT k FROM l GROUP BY CUBE (k)) AS a, r AS b WHERE a.k = b.k",
         [{"l": [(1, "a")], "r": [(1, 1)]}, {"l": [(1, "a"), (2, "b")], "r": [(1, 1), (2, 2)]}],

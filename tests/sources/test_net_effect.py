@@ -140,3 +140,34 @@ def test_rows_are_added_up_alike_in_both_ways(seed: int) -> None:
     )
     signs = [generator.choice([-1, 1]) for _ in range(size)]
     assert added_up(rows, signs) == _added_up_one_by_one(frozen_rows(rows), signs)
+
+
+def test_another_zero_is_a_change_and_the_same_nan_is_none() -> None:
+    feed = pa.table(
+        {
+            "k": [1, 1, 2, 2],
+            "x": [0.0, -0.0, float("nan"), float("nan")],
+            "_change_type": ["update_preimage", "update_postimage"] * 2,
+            "_commit_version": [1] * 4,
+        }
+    )
+    by_key = net_by_key(feed, ["k"])
+    assert by_key is not None
+    assert by_key[State.OLD_UPDATED].num_rows == by_key[State.NEW_UPDATED].num_rows == 1
+    bag = net_bag(feed.select(["k", "x"]), [-1, 1, -1, 1])
+    assert [bag[state].column("k").to_pylist() for state in (State.REMOVED, State.ADDED)] == [[1], [1]]
+    assert added_up(feed.select(["k", "x"]), [-1, 1, -1, 1]) == [], (
+        "what a view holds is compared as SQL does"
+    )
+
+
+def test_values_that_python_does_not_have_are_compared_all_the_same() -> None:
+    rows = pa.table(
+        {
+            "day": pa.array([3_000_000, 3_000_000, -800_000], pa.date32()),
+            "moment": pa.array([2**62, 2**62, -(2**62)], pa.timestamp("us", tz="UTC")),
+            "text": pa.array([b"\xff", b"\xff", b"a"]).cast(pa.string(), safe=False),
+            "days": pa.array([[3_000_000], [3_000_000], None], pa.list_(pa.date32())),
+        }
+    )
+    assert added_up(rows, [1, -1, 1]) == [(2, 1)]

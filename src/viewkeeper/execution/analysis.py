@@ -15,6 +15,7 @@ from typing import Any
 from viewkeeper.algebra.from_query import OutsideAlgebra
 from viewkeeper.errors import InvalidStatementError, UnsupportedError, UserError, ViewkeeperError
 from viewkeeper.execution.comparison import why_answers_differ
+from viewkeeper.execution.result_settings import why_not_read
 from viewkeeper.execution.workspace import Workspace
 from viewkeeper.generated_names import is_hidden
 from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
@@ -50,7 +51,8 @@ def analyse(
         text = query.text_over(lambda found: found.relation)
         schema = _schema_of(session, text.text, text, query)
         columns = _checked_columns(schema, query)
-        view = ViewDefinition(name, view_id, query, columns, policy=policy)
+        refusal = why_not_read(settings, query.parsed.fragment.text)
+        view = ViewDefinition(name, view_id, query, columns, policy=policy, refusal=refusal)
         return _without_misreading(session, view, catalogue)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from viewkeeper.algebra.from_query import OutsideAlgebra
@@ -23,7 +23,7 @@ from viewkeeper.maintenance.rules.leaving import decides_deletions
 from viewkeeper.maintenance.rules.plan_rules import why_not_run
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.storage.catalogue import Catalogue
-from viewkeeper.storage.records import TableRecord, ViewRecord
+from viewkeeper.storage.records import Publication, TableRecord, ViewRecord
 
 RELIED_ROWS = 10_000_000
 """Below this many rows of the child a term that a foreign key makes empty costs less than the checks: with a million
@@ -111,6 +111,37 @@ def checked(catalogue: Catalogue, relies_on: Iterable[Reliance]) -> tuple[Relian
         if each.constraint not in trusted:
             found.append(each)
     return tuple(found)
+
+
+def as_verified(catalogue: Catalogue, relies_on: Iterable[Reliance]) -> tuple[tuple[str, str], ...]:
+    """Constraints that hold, as a publication keeps them: by table, and by name with what they say. A constraint that was
+    dropped and added again under its name says something else, or the same of the same rows."""
+    return tuple(
+        (each.object_id, statement)
+        for each in sorted(relies_on)
+        for name, statement in _statements(catalogue.tables[each.object_id])
+        if name == each.constraint
+    )
+
+
+def verified_by(catalogue: Catalogue, published: Publication) -> frozenset[Reliance]:
+    """The constraints, as they are declared now, that are known to hold at the versions of a publication."""
+    known = set(published.verified)
+    return frozenset(
+        Reliance(table.id, name)
+        for table in catalogue.tables.values()
+        for name, statement in _statements(table)
+        if (table.id, statement) in known
+    )
+
+
+def _statements(table: TableRecord) -> Iterator[tuple[str, str]]:
+    for key in table.keys:
+        kind = "PRIMARY KEY" if key.primary else "UNIQUE"
+        yield key.name or "", f"{key.name} {kind} ({', '.join(key.columns)})"
+    for each in table.foreign_keys:
+        there = f"{each.parent_id} ({', '.join(each.parent_columns)})"
+        yield each.name, f"{each.name} FOREIGN KEY ({', '.join(each.columns)}) REFERENCES {there}"
 
 
 def holds_now(workspace: Workspace, catalogue: Catalogue, violation: ConstraintViolatedError) -> bool:

@@ -75,7 +75,7 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
     if existing is not None:
         _refuse_cycle(catalogue, existing.id, query)
     inputs, sources = _load_versions(workspace, catalogue, query)
-    settings = workspace.sessions.result_settings()
+    settings = workspace.sessions.result_settings(statement.query.text)
     view_id = existing.id if existing is not None else new_id()
     definition = analyse(
         workspace, catalogue, query, inputs, settings, statement.name, view_id, statement.policy

@@ -17,6 +17,7 @@ from viewkeeper.execution.constraints import (
     known_keys,
     planned_declarations,
     reliable_declarations,
+    verified_by,
 )
 from viewkeeper.execution.create_view import check_policy, planned_definition
 from viewkeeper.execution.epochs import users_names
@@ -339,7 +340,7 @@ def _with_known_types(view: ViewDefinition) -> tuple[Column, ...]:
 
 
 def _verified(catalogue: Catalogue, view: ViewDefinition) -> frozenset[Reliance]:
-    return frozenset(Reliance(*each) for each in catalogue.published[view.id].verified)
+    return verified_by(catalogue, catalogue.published[view.id])
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from viewkeeper.errors import (
     told,
 )
 from viewkeeper.execution.changed_tables import pins_of, problem_of
-from viewkeeper.execution.constraints import checked
+from viewkeeper.execution.constraints import as_verified, checked
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges
 from viewkeeper.execution.progress import Event, Moment
@@ -340,7 +340,7 @@ def _refresh_view(
                 workspace, catalogue, claim, view, inputs, changed, epoch_changes, epoch_reads, full
             )
             run, plan = refresh.run()
-            verified = tuple((each.object_id, each.constraint) for each in checked(catalogue, plan.relies_on))
+            verified = as_verified(catalogue, checked(catalogue, plan.relies_on))
             version = view_head(workspace, view, base, claim.epoch).committed
             entry = replace(
                 entry, strategy=plan.strategy.value, reason=plan.reason, inserted=run.inserted, deleted=run.deleted,

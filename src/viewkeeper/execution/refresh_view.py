@@ -28,7 +28,6 @@ from viewkeeper.execution.progress import Event, Moment
 from viewkeeper.execution.run_plan import PlanRun
 from viewkeeper.execution.view_head import ViewHead, view_head
 from viewkeeper.execution.workspace import Workspace, definition_of
-from viewkeeper.facts.declared import Reliance
 from viewkeeper.maintenance.build_plan import keyed_inputs, plan_refresh, why_recomputed
 from viewkeeper.maintenance.plan import MaintenancePlan, Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -104,7 +103,7 @@ class ViewRefresh:
             return instead, {}
         declared = definition.declared
         changes = self._changes(definition)
-        verified = frozenset(Reliance(*each) for each in self._published.verified)
+        verified = verified_by(self.catalogue, self._published)
         plan = plan_refresh(definition, {i: found.kinds for i, found in changes.items()}, None, verified)
         if declared and plan.strategy is not Strategy.RECOMPUTE and not plan.relies_on | plan.spot_checked:
             # Which operations there were, for REMATERIALIZE ON, only changes by key can tell: that is decided.

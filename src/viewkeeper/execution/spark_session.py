@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import EnvironmentProblem, SparkUnavailableError
+from viewkeeper.execution.result_settings import ALWAYS_KEPT, changes_results, matters_to
 
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -56,23 +57,6 @@ OWN_SETTINGS = {
     "spark.databricks.delta.merge.materializeSource": "none",
 }
 """For our own session, whatever the user's session says."""
-
-RESULT_SETTINGS = (
-    "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
-    "spark.sql.caseSensitive",
-    "spark.sql.timestampType",
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.legacy.timeParserPolicy",
-    "spark.sql.ansi.doubleQuotedIdentifiers",
-    "spark.sql.groupByOrdinal",
-    "spark.sql.groupByAliases",
-    "spark.sql.orderByOrdinal",
-    "spark.sql.legacy.sizeOfNull",
-    "spark.sql.legacy.charVarcharAsString",
-)
-"""Settings that can change what a query means; each view keeps those of its creation."""
 
 
 class _OwnSession(threading.local):
@@ -128,25 +112,36 @@ class Sessions:
                 own.conf.set(key, value)
             self._own.session = own
             self._made.append(own)
+            # What the whole Spark was started with, or a clone brought along, is no setting of a view either.
+            self._own.applied = {
+                key: value for key, value in _set_in(own).items() if own.conf.isModifiable(key)
+            }
         return self._own.session
 
     def own_with(self, settings: Mapping[str, str]) -> Any:
-        """Our own session with the result-changing settings of a view."""
+        """Our own session with the result-changing settings of a view, and with none of the view before it."""
         session = self.own
+        applied = self._own.applied
+        for key in [key for key in applied if key not in settings]:
+            session.conf.unset(key)
+            del applied[key]
         for key, value in settings.items():
-            if self._own.applied.get(key) != value:
+            if applied.get(key) != value:
                 _apply(session, key, value)
-                self._own.applied[key] = value
+                applied[key] = value
         return session
 
-    def result_settings(self) -> dict[str, str]:
-        """The user's settings that a new view keeps."""
+    def result_settings(self, text: str = "") -> dict[str, str]:
+        """The user's settings that a new view with this text keeps."""
         settings = {}
-        for key in RESULT_SETTINGS:
+        for key in ALWAYS_KEPT:
             with contextlib.suppress(Exception):
                 value = self.user.conf.get(key, None)
-                if value is not None:
+                if value is not None and matters_to(key, text):
                     settings[key] = value
+        for key, value in sorted(_set_in(self.user).items()):
+            if key not in settings and matters_to(key, text) and self.user.conf.isModifiable(key):
+                settings[key] = value
         return settings
 
     @contextmanager
@@ -215,6 +210,11 @@ def _running_session() -> Any:
     if running is not None:
         _require_delta(running)
     return running
+
+
+def _set_in(session: Any) -> dict[str, str]:
+    """The settings that change results, as far as a session was told them; by one call."""
+    return {str(key): str(value) for key, value in session.conf.getAll.items() if changes_results(str(key))}
 
 
 def _apply(session: Any, key: str, value: str) -> None:

@@ -214,7 +214,8 @@ class Publication:
     """What readers of a view see: the epoch, the version of its table, and what it was made from.
 
     `inputs` are the versions of the tables and views the query names and of hidden views below it, `sources` those of
-    all base tables below, through other views too; `verified` are constraints, by table and name, that hold at these versions.
+    all base tables below, through other views too; `verified` are constraints, by table and by what they say, that hold at these
+    versions.
     `corrections` are by how much refreshes by each strategy took longer than predicted.
     """
 
