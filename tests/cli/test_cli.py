@@ -136,7 +136,7 @@ def test_what_needs_no_data_answers_at_once(
 
 
 def test_what_needs_no_data_starts_no_jvm(shop: str) -> None:
-    """A process of its own, with no Java to be found."""
+    """I29: A process of its own, with no Java to be found."""
     environment = {"PATH": "/nonexistent", "HOME": str(Path(shop).parent)}
     command = [sys.executable, "-m", "viewkeeper.cli.app"]
     for arguments in (

@@ -71,6 +71,7 @@ def kept(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 @pytest.mark.parametrize("moment", EPOCH_MOMENTS, ids=lambda moment: moment.name)
 def test_killed_at_a_named_point_with_one_view(plain: Any, server: str, moment: Moment) -> None:
+    """I1, I8: readers see one whole epoch, and the next refresh brings the truth."""
     warehouse, path = plain
     for seed in range(2):
         assert assert_survives(warehouse, path, server, Kill(moment), seed), "the client was not killed"
@@ -81,6 +82,7 @@ def test_killed_at_a_named_point_with_one_view(plain: Any, server: str, moment: 
 def test_killed_between_the_targets_of_a_chain(
     chain: Any, server: str, moment: Moment, occurrence: int
 ) -> None:
+    """I1, I9, I15: what is committed of one view and not of the next is not seen."""
     warehouse, path = chain
     for seed in range(2):
         kill = Kill(moment, occurrence)
@@ -92,6 +94,7 @@ def test_killed_between_the_targets_of_a_chain(
 def test_killed_between_a_hidden_view_and_its_owner(
     kept: Any, server: str, moment: Moment, occurrence: int
 ) -> None:
+    """I32: both are published in one swap."""
     warehouse, path = kept
     assert len(warehouse._workspace.state.read().views) == 2
     kill = Kill(moment, occurrence)

@@ -127,6 +127,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, Path]:
 def test_one_clear_error_and_nothing_changed(
     seeded: tuple[Warehouse, Path], statement: str, kind: type[errors.ViewkeeperError], message: str
 ) -> None:
+    """I26, I30: an error of ours, whatever is wrong, and the warehouse as it was."""
     warehouse, path = seeded
     before, files = warehouse._workspace.state.read(), files_of(path)
     with pytest.raises(kind, match=message) as caught:

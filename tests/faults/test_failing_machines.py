@@ -156,6 +156,7 @@ def test_java_that_dies_in_the_middle(path: Path, spark: Any) -> None:
 
 
 def test_a_foreign_commit_is_noticed_and_not_built_upon(path: Path, spark: Any) -> None:
+    """I16"""
     warehouse = make_warehouse(path, spark, CHAIN)
     old = contents(warehouse)
     record = next(v for v in warehouse._workspace.state.read().views.values() if v.name.name == "low")
@@ -173,7 +174,7 @@ def test_a_foreign_commit_is_noticed_and_not_built_upon(path: Path, spark: Any) 
 
 
 def test_two_refreshes_at_once(path: Path, spark: Any) -> None:
-    """The second is told who holds the views; a refresh of other views goes on."""
+    """I12: The second is told who holds the views; a refresh of other views goes on."""
     warehouse = make_warehouse(path, spark, CHAIN)
     warehouse.run_script("CREATE TABLE other (x INT); CREATE MATERIALIZED VIEW apart AS SELECT x FROM other")
     change_base(warehouse, 7)

@@ -1,4 +1,4 @@
-"""Oracle: the generated SQL, run on DuckDB, does what a Python Counter does with random bags."""
+"""Oracle: the generated SQL, run on DuckDB, does what a Python Counter does with random bags. (I3, I6)"""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ def plan(steps: tuple[Step, ...]) -> MaintenancePlan:
 
 
 def test_a_good_plan_has_no_problems() -> None:
+    """I7: the last two steps store the change set and then apply it; see what is broken above."""
     assert check_plan(plan(GOOD)) == []
 
 

@@ -91,6 +91,7 @@ FULL = "orders changed; the view was created with REFRESH FULL"
     ],
 )
 def test_reasons_for_recomputing(text: str, policy: RefreshPolicy, reason: str) -> None:
+    """I18"""
     plan = refresh_plan(text, policy=policy)
     assert plan.strategy is Strategy.RECOMPUTE
     assert reason in plan.reason

@@ -90,7 +90,7 @@ def _bring_to(
 def test_views_equal_their_queries_after_random_changes(
     first: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In every other warehouse views count as large, however small they are, tables keep what is deleted, and all groups
+    """I2: In every other warehouse views count as large, however small they are, tables keep what is deleted, and all groups
     inside views that can be are kept in hidden views, which are compared with their queries too."""
     is_large = first // VIEWS % 2 == 1
     if is_large:

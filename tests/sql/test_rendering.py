@@ -104,6 +104,7 @@ def test_any_text_survives_as_a_literal(text: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_stay_names(name: str) -> None:
+    """I31"""
     tree = parse_sql(render(select_from(delta_table(name, 3), [column(name, name)])))
     (found,) = tree.find_all(exp.Column)
     (table,) = tree.find_all(exp.Table)

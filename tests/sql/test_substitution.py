@@ -1,4 +1,4 @@
-"""The user's own text over other relations: nothing else changes, and every place leads back."""
+"""The user's own text over other relations: nothing else changes, and every place leads back. (I21)"""
 
 from __future__ import annotations
 

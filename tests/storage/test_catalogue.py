@@ -70,6 +70,7 @@ def test_a_view_dropped_meanwhile_is_left_out() -> None:
 
 
 def test_a_hidden_view_is_refreshed_with_its_owner_and_known_to_nobody_else() -> None:
+    """I32"""
     found = catalogue(
         [table("t"), table("u")], [*with_hidden(view("v", ["t", "u"]), ["u"], ["t"]), view("w", ["v"])]
     )
@@ -168,6 +169,7 @@ def test_a_claim_takes_its_epoch_number_and_replaces_the_claim_of_the_same_epoch
 
 
 def test_giving_a_claim_back_keeps_the_epoch_number_used_up() -> None:
+    """I11"""
     found = catalogue().with_claim(claim(7, ["a"])).without_claim(7)
     assert found.claims == ()
     assert found.last_epoch == 7

@@ -106,6 +106,7 @@ def test_a_body_that_is_no_json_object(kind: str, body: str | None) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unknown_key_is_refused_for_the_next_swap_would_lose_it(kind: str) -> None:
+    """I27"""
     text = damage(changed(kind, flavour="sweet"))
     assert text.startswith(f"the {kind} row ")
     assert "flavour" in text

@@ -111,6 +111,7 @@ def test_a_swap_at_the_expected_version_takes_effect(store: DeltaStore) -> None:
 
 
 def test_a_stale_swap_is_refused_and_changes_nothing(store: DeltaStore) -> None:
+    """I25"""
     _, version = store.read()
     assert store.swap(Catalogue("winner"), version)
     assert not store.swap(Catalogue("loser"), version)

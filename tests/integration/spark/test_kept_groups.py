@@ -156,7 +156,7 @@ def test_every_statement_of_its_life(shop: Warehouse, rows: Rows) -> None:
 
 
 def test_verify_asks_the_tables_and_not_the_hidden_view(shop: Warehouse, spark: Any) -> None:
-    """A hidden view whose rows were wrong would be the truth for nobody."""
+    """I32: A hidden view whose rows were wrong would be the truth for nobody."""
     workspace = shop._workspace
     (hidden,) = hidden_views(shop)
     address = workspace.data_address(hidden)

@@ -43,6 +43,7 @@ def test_standalone_cluster(tmp_path: Path) -> None:
 
 
 def test_a_session_handed_in_keeps_its_settings_and_tables(tmp_path: Path, spark: Any) -> None:
+    """I28"""
     from tests.integration.spark.scenario import play
 
     users = spark.newSession()

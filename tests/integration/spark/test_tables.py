@@ -174,7 +174,7 @@ def test_append_only_tables_refuse_other_changes(warehouse: Warehouse) -> None:
 
 
 def test_settings_of_creation_are_kept(warehouse: Warehouse, tmp_path: Path, spark: Any) -> None:
-    """A view created in Tokyo stays in Tokyo, whoever refreshes it."""
+    """I23: A view created in Tokyo stays in Tokyo, whoever refreshes it."""
     tokyo = spark.newSession()
     tokyo.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     there = Warehouse(warehouse.path, tokyo)

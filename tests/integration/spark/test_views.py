@@ -65,6 +65,7 @@ def test_a_refresh_brings_a_chain_of_views_up_to_date_and_writes_only_the_differ
 
 
 def test_a_refresh_with_unchanged_sources_does_nothing_and_says_so(shop: Warehouse, spark: Any) -> None:
+    """I19: no epoch, no write, no job."""
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("no-op", "no-op")
     before = shop._workspace.state.read()
@@ -108,6 +109,7 @@ def test_a_query_over_views_of_different_versions_warns(shop: Warehouse) -> None
 
 
 def test_past_epochs_stay_readable_until_they_are_vacuumed(shop: Warehouse) -> None:
+    """I4: as many epochs as VACUUM retains."""
     from viewkeeper.errors import VersionGoneError
 
     def total_rows(clause: str) -> int:
@@ -130,6 +132,7 @@ def test_past_epochs_stay_readable_until_they_are_vacuumed(shop: Warehouse) -> N
 def test_a_failing_view_and_its_dependants_keep_their_epoch_while_the_rest_is_published(
     shop: Warehouse, rows: Rows
 ) -> None:
+    """I15"""
     from viewkeeper import RefreshFailedError
 
     shop.run_script("""
@@ -167,6 +170,7 @@ def test_replacing_a_view_keeps_the_old_one_until_the_new_one_is_published(
 
 
 def test_renamed_objects_keep_working(shop: Warehouse) -> None:
+    """I22"""
     shop.run_script("""
         ALTER TABLE line RENAME TO sales.positions;
         ALTER MATERIALIZED VIEW sold RENAME TO sales.sold;
@@ -179,6 +183,7 @@ def test_renamed_objects_keep_working(shop: Warehouse) -> None:
 
 
 def test_register_shows_everything_to_plain_spark_sql(shop: Warehouse, spark: Any) -> None:
+    """I5: but for hidden columns."""
     shop.sql("CREATE TABLE other.t (a INT)")
     session = spark.newSession()
     names = shop.register(session)
