@@ -110,11 +110,19 @@ _FEWEST_VIEWS, _MOST_VIEWS = 1, 5
 
 @dataclass
 class RandomSteps:
-    """Steps that fit the warehouse as it is. `fresh` numbers what is new."""
+    """Steps that fit the warehouse as it is. `fresh` numbers what is new.
+
+    Every history has a taste of its own: of some kinds of steps it has many, of others none. What needs the same kind three
+    times in a row would hardly ever happen if all were mixed alike.
+    """
 
     generator: random.Random
     warehouse: Warehouse
     fresh: int = 100
+
+    def __post_init__(self) -> None:
+        self._taste = [self.generator.choice((0.2, 1.0, 1.0, 4.0)) for _ in range(12)]
+        self._scope = self.generator.choice(("any", "any", "lowest"))
 
     def next(self) -> list[Step]:
         make, weight = zip(
@@ -125,7 +133,8 @@ class RandomSteps:
             ),
             strict=True,
         )  # fmt: skip
-        return self.generator.choices(make, weight)[0]()
+        wanted = [each * taste for each, taste in zip(weight, self._taste, strict=True)]
+        return self.generator.choices(make, wanted)[0]()
 
     # ----------------------------------------------------------------------------------------- what there is
 
@@ -140,6 +149,12 @@ class RandomSteps:
 
     def _view(self) -> str:
         return self._pick(self.warehouse.view_names())
+
+    def _refreshed(self) -> str:
+        """In some histories the lowest views are refreshed alone, so that those above lag behind."""
+        catalogue = self.warehouse._workspace.state.read()
+        lowest = [str(each.name) for each in catalogue.users_views() if catalogue.readers_of(each.id)]
+        return self._pick(lowest) if self._scope == "lowest" and lowest else self._view()
 
     def _query(self, among: Sequence[str] | None = None) -> str:
         r, s = (self._relation() if among is None else self._pick(among) for _ in range(2))
@@ -205,16 +220,19 @@ class RandomSteps:
     # --------------------------------------------------------------------------------------------- refreshes
 
     def _refresh(self) -> list[Step]:
-        text = self._pick(("all", "all", "all", "one", "one", "one", "one", "two", "full", "all full"))
+        """Mostly after a change, so that there is something to do."""
+        ones = 12 if self._scope == "lowest" else 4
+        text = self._pick(("all", "all", "all", "two", "full", "all full", *("one",) * ones))
         by = self.generator.choice((By.US, By.US, By.US, By.ANOTHER_PROCESS))
-        return [Step(self._refreshing(text), by)]
+        changes = self._change() if self.generator.random() < 0.5 else []
+        return [*changes, Step(self._refreshing(text), by)]
 
     def _refreshing(self, what: str) -> str:
         match what:
             case "all" | "all full":
                 return "REFRESH ALL" if what == "all" else "REFRESH ALL FULL"
             case "one" | "full":
-                return f"REFRESH MATERIALIZED VIEW {self._view()}{' FULL' if what == 'full' else ''}"
+                return f"REFRESH MATERIALIZED VIEW {self._refreshed()}{' FULL' if what == 'full' else ''}"
             case _:
                 return f"REFRESH MATERIALIZED VIEW {self._view()}, {self._view()}"
 
