@@ -21,7 +21,13 @@ from viewkeeper.errors import (
 )
 from viewkeeper.execution.changed_tables import why_history_is_broken
 from viewkeeper.execution.choice import Choice, Chooser, Predictions
-from viewkeeper.execution.constraints import distrust, holds_now, likely_key, reliable_declarations
+from viewkeeper.execution.constraints import (
+    distrust,
+    holds_now,
+    likely_key,
+    reliable_declarations,
+    verified_by,
+)
 from viewkeeper.execution.epoch_reads import EpochReads
 from viewkeeper.execution.input_changes import EpochChanges, InputChanges
 from viewkeeper.execution.progress import Event, Moment
