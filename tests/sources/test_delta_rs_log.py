@@ -205,7 +205,7 @@ def test_commits_come_oldest_first_with_their_markers(address: str) -> None:
     DeltaTable(address).optimize.compact()
     DeltaTable(address).delete("id = 1")
     everything = [
-        Commit(0, "WRITE", None),
+        Commit(0, "WRITE", None, sets_columns=True),
         Commit(1, "WRITE", 7),
         Commit(2, "WRITE", None),
         Commit(3, "OPTIMIZE", None),
@@ -254,7 +254,7 @@ def test_a_commit_without_information_does_not_shift_the_versions_of_the_others(
     rewrite(address, 2, lambda action: None if "commitInfo" in action else action)
     assert list(LOG.commits_after(address, 0)) == [
         Commit(1, "WRITE", 1),
-        Commit(2, "UNKNOWN", None),
+        Commit(2, "UNKNOWN", None, sets_columns=True),
         Commit(3, "WRITE", 3),
     ]
     assert list(LOG.commits_after(address, 2)) == [Commit(3, "WRITE", 3)]
@@ -290,7 +290,7 @@ def test_commits_whose_log_is_gone_are_unknown_and_not_forgotten(address: str) -
     assert not commit_file(address, 2).exists(), "the log was not cleaned up"
     found = LOG.commits_after(address, 1)
     assert [commit.version for commit in found] == [2, 3, 4, 5]
-    assert found[0] == Commit(2, "UNKNOWN", None)
+    assert found[0] == Commit(2, "UNKNOWN", None, sets_columns=True)
     assert found[0].changes_rows
     assert not found[-1].changes_rows
 

@@ -40,7 +40,7 @@ def test_everything_else_may_change_rows(operation: str | None) -> None:
 
 
 def test_a_commit_that_says_nothing_is_unknown() -> None:
-    assert Commit.of(4, None, None) == Commit(4, "UNKNOWN", None)
+    assert Commit.of(4, None, None) == Commit(4, "UNKNOWN", None, sets_columns=True)
 
 
 SCHEMA = {

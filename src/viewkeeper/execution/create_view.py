@@ -66,14 +66,15 @@ def create_view(workspace: Workspace, statement: CreateView) -> RefreshReport | 
             raise NameExistsError(f"{statement.name} is a table, not a view.", "choose another name.")
         catalogue = finish_left_epochs(workspace, [existing.id])
     query = bind_new(statement.query, catalogue)
-    versions_of(workspace, catalogue.tables_below(each.object_id for each in query.inputs), catalogue)
-    newest = workspace.state.read()
-    if newest.tables != catalogue.tables:  # another process has loosened NOT NULL
-        catalogue, query = newest, bind_new(statement.query, newest)
     planned = planned_definition(statement, query)
     check_policy(planned, statement.query)
     if existing is not None:
         _refuse_cycle(catalogue, existing.id, query)
+    versions_of(workspace, catalogue.tables_below(each.object_id for each in query.inputs), catalogue)
+    newest = workspace.state.read()
+    if newest.tables != catalogue.tables:  # another process has loosened NOT NULL
+        catalogue, query = newest, bind_new(statement.query, newest)
+        planned = planned_definition(statement, query)
     inputs, sources = _load_versions(workspace, catalogue, query)
     settings = workspace.sessions.result_settings(statement.query.text)
     view_id = existing.id if existing is not None else new_id()

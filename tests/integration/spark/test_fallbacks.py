@@ -40,6 +40,7 @@ def break_steps(monkeypatch: pytest.MonkeyPatch, kind: type, sql: str) -> None:
 
 
 def test_a_plan_that_spark_refuses(shop: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I33: the view is recomputed; views above it read its exact changes all the same."""
     shop.run_script("""
         CREATE MATERIALIZED VIEW sums REFRESH INCREMENTAL AS SELECT k, sum(v) AS s FROM t GROUP BY k;
         CREATE MATERIALIZED VIEW above REFRESH INCREMENTAL AS SELECT s FROM sums WHERE s > 4;

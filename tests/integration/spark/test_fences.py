@@ -248,6 +248,7 @@ def test_restore_keeps_refreshes_away(tmp_path: Path, spark: Any) -> None:
 
 
 def test_vacuum_keeps_change_sets_that_a_reader_has_not_consumed(tmp_path: Path, spark: Any) -> None:
+    """I34: it used to take them away, and the view above lacked two epochs for ever."""
     warehouse = make_warehouse(
         tmp_path / "warehouse",
         spark,
