@@ -254,7 +254,7 @@ def test_a_commit_without_information_does_not_shift_the_versions_of_the_others(
     rewrite(address, 2, lambda action: None if "commitInfo" in action else action)
     assert list(LOG.commits_after(address, 0)) == [
         Commit(1, "WRITE", 1),
-        Commit(2, "UNKNOWN", None, sets_columns=True),
+        Commit(2, "UNKNOWN", None),
         Commit(3, "WRITE", 3),
     ]
     assert list(LOG.commits_after(address, 2)) == [Commit(3, "WRITE", 3)]
