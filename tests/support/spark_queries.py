@@ -31,7 +31,6 @@ START = (
        (4, None, "p", 4, "array(3, NULL)"), (5, "b", None, 4, "array(1)"), (6, "c", "q", 0, "array(5)")),
     "INSERT INTO u VALUES (1, 1, 'a', 10, 'ab', 'ab'), (2, 1, 'a', 20, 'cd', 'cd '), (3, 2, NULL, NULL, NULL, NULL),"
     " (4, NULL, 'b', 40, 'a', 'p'), (5, 9, 'z', 4, 'p', 'q')",
-    "INSERT INTO e VALUES (1, 1), (2, NULL), (NULL, 3)",
     "INSERT INTO j SELECT id, parse_json(doc) FROM VALUES (1, '{\"a\": 1, \"b\": [1, 2]}'), (2, '{\"a\": 2}') AS v (id, doc)",
 )  # fmt: skip
 
@@ -43,8 +42,7 @@ CHANGES = (
         "INSERT INTO u VALUES (6, 7, 'd', 2, 'q', 'p'), (7, 7, 'd', 2, 'q', 'p')",
         "UPDATE u SET z = 3, t_id = 4 WHERE id = 1",
         "DELETE FROM u WHERE id = 3",
-        "INSERT INTO e VALUES (4, 4)",
-        "DELETE FROM e WHERE w IS NULL",
+        "INSERT INTO e VALUES (1, 1), (2, NULL), (NULL, 3), (4, 4)",
         "INSERT INTO j SELECT 3, parse_json('{\"a\": 1}')",
     ),
     (
@@ -54,14 +52,8 @@ CHANGES = (
         "DELETE FROM e",
         "DELETE FROM j WHERE id = 1",
     ),
-    (
-        _t((2, "a", "q", 3, "array(1)"), (3, None, None, None, "NULL"), (4, "b", "p", 4, "array(4)")),
-        "DELETE FROM t WHERE id = 1",
-        "INSERT INTO u VALUES (1, 2, 'a', 3, 'p', 'p'), (2, 2, 'a', 1, 'ab', 'p'), (3, NULL, NULL, NULL, NULL, NULL)",
-        "INSERT INTO e VALUES (2, 3), (3, NULL), (NULL, NULL)",
-    ),
 )
-"""Some changes of every kind; tables emptied; tables filled again."""
+"""A table that was empty filled, and changes of every kind in others; then tables emptied."""
 
 KEPT = {
     # groups
@@ -74,7 +66,6 @@ KEPT = {
     "grouping": "SELECT g, h, grouping(g) AS gg, grouping_id() AS a, grouping_id(g, h) AS b FROM t GROUP BY g, h WITH ROLLUP",
     "rollup_having": "SELECT g, sum(x) AS s FROM t GROUP BY ROLLUP (g) HAVING grouping(g) = 0 OR sum(x) > 3",
     "same_set_twice": "SELECT g, count(*) AS n FROM t GROUP BY GROUPING SETS ((g), (g), ())",
-    "rollup_expression": "SELECT upper(g) AS ug, count(*) AS n FROM t GROUP BY upper(g) WITH ROLLUP",
     "rollup_positions": "SELECT g, h, count(*) AS n FROM t GROUP BY ROLLUP (1, 2)",
     "rollup_aliases": "SELECT g AS gg, h, count(*) AS n FROM t GROUP BY ROLLUP (gg, h)",
     "rollup_key_in_aggregate": "SELECT x, sum(x) AS s, count(x) AS n FROM t GROUP BY CUBE (x)",
@@ -83,7 +74,6 @@ KEPT = {
     "empty_set_only": "SELECT sum(w) AS s FROM e GROUP BY GROUPING SETS (())",
     "group_all": "SELECT upper(g) AS u, x + 1 AS y, count(*) + 1 AS n FROM t GROUP BY ALL",
     "group_all_nothing": "SELECT count(*) AS n, sum(x) AS s FROM t GROUP BY ALL",
-    "group_positions": "SELECT count(*) AS n, g, x % 2 AS p FROM t GROUP BY 2, 3",
     "group_alias": "SELECT x % 2 AS p, count(*) AS cnt FROM t GROUP BY p HAVING cnt > 0",
     "group_shadowed": "SELECT g AS h, count(*) AS n FROM t GROUP BY h, g",
     "group_constant": "SELECT 1 AS one, count(*) AS n FROM t GROUP BY 1",
@@ -91,7 +81,6 @@ KEPT = {
     # order
     "order_all": "SELECT g, x, id FROM t ORDER BY ALL LIMIT 3",
     "order_all_desc": "SELECT id, g FROM t ORDER BY ALL DESC LIMIT 3",
-    "order_position": "SELECT id, x FROM t ORDER BY 2 DESC NULLS LAST, 1 LIMIT 2",
     "order_aggregate": "SELECT g, sum(x) AS s FROM t GROUP BY g ORDER BY max(id) DESC, g LIMIT 2",
     "limit_all": "SELECT id FROM t LIMIT ALL",
     "limit_expression": "SELECT id FROM t ORDER BY id LIMIT 1 + 1",
@@ -100,12 +89,9 @@ KEPT = {
     "lateral_alias_group": "SELECT g, sum(x) AS s, s + 1 AS s1 FROM t GROUP BY g",
     "lateral_alias_shadowed": "SELECT x + 1 AS id, id AS z FROM t",
     # other ways to write a query
-    "pipe_where": "FROM t |> WHERE x > 1 |> SELECT id, x",
     "pipe_aggregate": "FROM t |> AGGREGATE sum(x) AS s GROUP BY g",
-    "pipe_extend": "FROM t |> EXTEND x + 1 AS x1 |> SELECT id, x1 |> ORDER BY id |> LIMIT 2",
     "pipe_after_select": "SELECT id, x FROM t |> WHERE x > 1",
     "from_first": "FROM t SELECT id, x WHERE x > 1",
-    "from_only": "FROM e",
     "table": "TABLE e",
     "tables_united": "TABLE e UNION ALL TABLE e",
     "identifier": "SELECT id, IDENTIFIER('x') AS xx FROM t",
@@ -114,30 +100,22 @@ KEPT = {
     "star_except": "SELECT t.* EXCEPT (f, d, ts, n, arr, st, mp, ok), u.z FROM t JOIN u ON t.id = u.t_id",
     "struct_star": "SELECT id, st.* FROM t",
     "struct_field": "SELECT id, st.p + 1 AS p1, st.q FROM t WHERE st.q = 'p'",
-    "indices": "SELECT id, arr[0] AS a0, element_at(arr, 1) AS e1, mp['k'] AS k FROM t WHERE size(arr) > 0",
     "higher_order": "SELECT id, transform(arr, v -> v + x) AS a, filter(arr, v -> v > 1) AS b, transform(arr, (v, i) -> v * i) AS c,"
     " aggregate(arr, 0, (acc, v) -> acc + coalesce(v, 0)) AS d, exists(arr, v -> v = 2) AS e FROM t",
-    "lambda_shadows": "SELECT id, transform(arr, x -> x + 1) AS tr FROM t",
-    "maps": "SELECT id, mp, transform_values(mp, (k, v) -> v + 1) AS tv, map_keys(mp) AS mk FROM t",
     "named_argument": "SELECT id, mask(h, lowerChar => 'x') AS mk FROM t",
     "qualify": "SELECT id, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t QUALIFY r = 1",
     "pivot": "SELECT * FROM (SELECT g, h, x FROM t) PIVOT (sum(x) AS s, count(*) AS n FOR h IN ('p' AS p, 'q' AS q))",
-    "pivot_without_names": "SELECT * FROM (SELECT g, h, x FROM t) PIVOT (sum(x) FOR h IN ('p', 'q'))",
     "unpivot": "SELECT * FROM (SELECT id, x, id + 1 AS y FROM t) UNPIVOT INCLUDE NULLS (val FOR nm IN (x, y))",
     "lateral_view_outer": "SELECT id, p, a FROM t LATERAL VIEW OUTER posexplode(arr) q AS p, a",
-    "lateral_views": "SELECT id, a, k, vv FROM t LATERAL VIEW explode(arr) q AS a LATERAL VIEW explode(mp) r AS k, vv",
     "lateral_subquery": "SELECT t.id, l.s FROM t, LATERAL (SELECT sum(z) AS s FROM u WHERE u.t_id = t.id) l",
     "lateral_left": "SELECT t.id, l.z FROM t LEFT JOIN LATERAL (SELECT z FROM u WHERE u.t_id = t.id) l ON true",
     "explode": "SELECT id, explode(arr) AS a FROM t",
     "posexplode": "SELECT id, posexplode(arr) FROM t",
     "lateral_function": "SELECT t.id, q.a FROM t, LATERAL explode(t.arr) AS q(a)",
-    "stack": "SELECT id, k, v FROM t LATERAL VIEW stack(2, 'x', x, 'id', id) s AS k, v",
     "range": "SELECT r.id AS rid, t.x FROM range(3) r LEFT JOIN t ON t.id = r.id",
     # set operations
-    "minus": "SELECT g FROM t MINUS SELECT g FROM u",
     "intersect_binds_tighter": "SELECT g FROM t UNION SELECT g FROM u INTERSECT SELECT h FROM t",
     "types_of_a_union": "SELECT x FROM t UNION SELECT m FROM t",
-    "limits_in_a_union": "(SELECT id FROM t ORDER BY id LIMIT 2) UNION ALL (SELECT id FROM u ORDER BY id DESC LIMIT 1)",
     # types and functions
     "collation": "SELECT id, g FROM t WHERE g COLLATE UTF8_LCASE = 'A'",
     "collated_groups": "SELECT count(*) AS n FROM t GROUP BY g COLLATE UTF8_LCASE",
@@ -149,38 +127,22 @@ KEPT = {
     "try": "SELECT id, try_add(x, 2147483647) AS a, try_divide(x, x) AS b, try_cast(g AS INT) AS c, try_element_at(mp, 'k') AS d FROM t",
     "try_sum": "SELECT g, try_sum(x) AS s FROM t GROUP BY g",
     "not_distinct_from": "SELECT t.id, u.id AS uid FROM t LEFT JOIN u ON t.g IS NOT DISTINCT FROM u.g WHERE t.x IS DISTINCT FROM 4",
-    "null_safe": "SELECT t.id, u.id AS uid FROM t LEFT JOIN u ON t.g <=> u.g",
     "like_any": "SELECT id FROM t WHERE g LIKE ANY ('a%', 'b%') OR h NOT LIKE ALL ('p%', '%q')",
-    "not_like_any": "SELECT id FROM t WHERE g NOT LIKE ANY ('a%', 'b%')",
     "ilike": "SELECT id, g ILIKE 'A' AS il, g RLIKE '^[ab]' AS rl FROM t",
     "operators": "SELECT id, x & 1 AS a, x | 2 AS b, x ^ 1 AS c, ~x AS d, x DIV 2 AS e, -x AS f, !ok AS g, x << 1 AS h, g || h AS i FROM t",
-    "truth": "SELECT id, ok IS TRUE AS a, ok IS NOT FALSE AS b, ok IS UNKNOWN AS c, x IN (1, NULL) AS d, x NOT IN (1, NULL) AS e FROM t",
-    "literals": "SELECT id, r'\\d' AS a, 'it''s' AS b, \"dq\" AS c, X'1F' AS d, 1.5BD AS e, 1e3 AS f, 5L AS g, 'a' 'b' AS h FROM t",
     "unnamed": "SELECT g, sum(x), max(id + 1) FROM t GROUP BY g",
-    "odd_names": "SELECT id AS `select`, x AS `a b`, g AS `ü` FROM t",
-    "decimals": "SELECT g, sum(m) / count(*) AS a, avg(m) AS b, m / 3 AS c FROM t GROUP BY g, m",
-    "dates": "SELECT id, datediff(d, DATE'2024-01-01') AS a, trunc(d, 'MM') AS b, timestampdiff(HOUR, ts, TIMESTAMP'2024-03-01 00:00:00') AS c,"
-    " timestampadd(DAY, 1, ts) AS e, extract(DAY FROM ts) AS f FROM t",
     "time_window": "SELECT window(ts, '1 day').start AS ws, count(*) AS n FROM t GROUP BY window(ts, '1 day')",
-    "json": "SELECT id, to_json(st) AS a, from_json('{\"p\":1}', 'p INT').p AS b FROM t",
     "structs": "SELECT g, max(struct(x, id)) AS a, max(named_struct('a', x)).a AS b FROM t GROUP BY g",
-    "filtered": "SELECT g, sum(x) FILTER (WHERE h = 'p') AS s, count(DISTINCT x, h) AS n FROM t GROUP BY g",
     "within_group": "SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS p FROM t GROUP BY g",
-    "window_clause": "SELECT id, sum(x) OVER w AS s FROM t WINDOW w AS (PARTITION BY g ORDER BY id)",
     "range_window": "SELECT id, sum(x) OVER (PARTITION BY h ORDER BY d RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND CURRENT ROW) AS s FROM t",
     "sample": "SELECT id FROM t TABLESAMPLE (100 PERCENT)",
-    "hint": "SELECT /*+ BROADCAST(u) */ t.id, u.z FROM t JOIN u ON t.id = u.t_id",
     "sorted": "SELECT id, x FROM t DISTRIBUTE BY g SORT BY x",
     "constant_distinct": "SELECT DISTINCT 1 AS one, g FROM t",
     # joins and WITH
-    "using": "SELECT g, t.x, u.z FROM t FULL JOIN u USING (g)",
-    "natural": "SELECT * FROM (SELECT id, g FROM t) NATURAL JOIN (SELECT id, z FROM u)",
     "semi_using": "SELECT id, g FROM t LEFT SEMI JOIN (SELECT g FROM u) q USING (g)",
     "comma_and_join": "SELECT t.id, u.z, e.w FROM t, u LEFT JOIN e ON e.k = u.id WHERE t.id = u.t_id",
     "subquery_in_on": "SELECT t.id, u.id AS uid FROM t LEFT JOIN u ON t.id = u.t_id AND u.z > (SELECT min(z) FROM u)",
-    "in_in_on": "SELECT t.id, u.id AS uid FROM t JOIN u ON t.id = u.t_id AND u.z IN (SELECT w FROM e)",
     "shadowed_table": "WITH e AS (SELECT * FROM e WHERE k > 1) SELECT * FROM e",
-    "nested_with": "WITH a AS (WITH a AS (SELECT id FROM t WHERE x > 1) SELECT id + 1 AS id FROM a) SELECT * FROM a",
     "with_in_subquery": "SELECT id, (WITH m AS (SELECT max(z) AS mz FROM u) SELECT mz FROM m) AS mz FROM t",
     "recursive": "WITH RECURSIVE r(n) AS (SELECT min(id) FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT n FROM r",
     # subqueries
@@ -188,7 +150,6 @@ KEPT = {
     "having_exists": "SELECT g, count(*) AS n FROM t GROUP BY g HAVING EXISTS (SELECT 1 FROM u WHERE u.g = t.g)",
     "scalar_case_of_count": "SELECT id, (SELECT CASE WHEN count(*) = 0 THEN -1 ELSE max(z) END FROM u WHERE u.t_id = t.id) AS c FROM t",
     "scalar_coalesce": "SELECT id, (SELECT coalesce(sum(z), 0) FROM u WHERE u.t_id = t.id) AS c FROM t",
-    "scalar_count": "SELECT id, (SELECT count(*) + 1 FROM u WHERE u.t_id = t.id) AS c FROM t",
     "scalar_constant": "SELECT id, (SELECT max(7) FROM e WHERE e.k = t.id) AS c, (SELECT 1) AS one FROM t",
     "scalar_map": "SELECT k, (SELECT mp FROM t WHERE id = 1) AS c FROM e",
     "scalar_struct": "SELECT k, (SELECT st FROM t WHERE id = 1) AS c, (SELECT arr FROM t WHERE id = e.k) AS a FROM e",
@@ -199,7 +160,6 @@ KEPT = {
     "exists_outer_join": "SELECT id FROM t WHERE EXISTS (SELECT u.id FROM u LEFT JOIN e ON u.id = e.k AND t.x = u.z)",
     "not_exists_full_join": "SELECT id FROM t WHERE NOT EXISTS (SELECT u.id FROM u FULL JOIN e ON u.id = e.k WHERE u.t_id = t.id)",
     "window_in_subquery": "SELECT id FROM t WHERE x IN (SELECT rank() OVER (ORDER BY z) FROM u WHERE u.t_id = t.id)",
-    "window_in_exists": "SELECT id FROM t WHERE EXISTS (SELECT sum(z) OVER (PARTITION BY g) FROM u WHERE u.t_id = t.id)",
     "window_below_scalar": "SELECT id, (SELECT max(r) FROM (SELECT rank() OVER (ORDER BY z, id) AS r, t_id FROM u) q WHERE q.t_id = t.id) AS mr FROM t",
     "limit_in_scalar": "SELECT id, (SELECT z FROM u WHERE u.t_id = t.id ORDER BY z DESC NULLS LAST, id LIMIT 1) AS z FROM t",
     "two_levels_out": "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.t_id = t.id AND NOT EXISTS (SELECT 1 FROM e WHERE e.k = u.id))",
@@ -208,7 +168,6 @@ KEPT = {
     "aggregate_in_exists": "SELECT id FROM t WHERE EXISTS (SELECT max(z) FROM u WHERE u.t_id = t.id)",
     "scalar_over_from": "SELECT id, (SELECT sum(z) FROM (SELECT z FROM u WHERE u.t_id = t.id) q) AS m FROM t",
     "subquery_in_list": "SELECT id FROM t WHERE x IN (1, (SELECT max(w) FROM e))",
-    "between_subqueries": "SELECT id FROM t WHERE x BETWEEN (SELECT min(w) FROM e) AND (SELECT max(w) FROM e)",
     "tuples": "SELECT id FROM t WHERE (id, x) = (1, 1) OR struct(id, x) IN (struct(2, 3))",
 }  # fmt: skip
 """By a name for the view. All are answered by Spark, so all are kept."""
@@ -240,3 +199,39 @@ DEPARTURES = {
     "char_union": "SELECT c FROM u UNION SELECT h FROM t",
 }  # fmt: skip
 """Where Spark answers otherwise than the standard, or than one might expect (docs/concepts/spark-answers.md)."""
+
+_NOT_ANALYSED = "Spark does not understand Viewkeeper's reading of the query"
+_ONE_GROUP = "a correlated subquery has LIMIT, or an aggregate without GROUP BY, where rows are compared"
+
+MISREAD = DEPARTURES["null_in"]
+
+RECOMPUTED = {
+    "rollup_window": "GROUPING SETS, ROLLUP or CUBE meet subqueries or window functions in one SELECT",
+    "group_constant": "it groups by a constant",
+    "group_by_subquery": "a subquery is correlated with a query that is not the one around it",
+    "limit_expression": "LIMIT or OFFSET is not a plain number",
+    "identifier": "identifier is no function of Spark",
+    "values": "its query is not understood well enough",
+    "struct_star": "its columns are not known one by one",
+    "struct_field": "the column q belongs to no table",
+    "lateral_subquery": "it uses a LATERAL subquery",
+    "lateral_left": "it uses a LATERAL subquery",
+    "posexplode": "posexplode makes columns that have no names",
+    "range": "it calls a function that makes a table",
+    "collated_groups": _NOT_ANALYSED,
+    "try_sum": "try_sum is NULL after an overflow, which depends on the order of the rows",
+    "sample": "it uses TABLESAMPLE, or PIVOT or UNPIVOT in a special way",
+    "sorted": "it uses SORT BY",
+    "subquery_in_on": "it has a subquery in the condition of a join",
+    "recursive": "it uses a recursive WITH clause",
+    "scalar_constant": "it reads no table",
+    "scalar_map": _NOT_ANALYSED,
+    "exists_outer_join": "the condition of an outer or semi join reads a query around it",
+    "window_in_subquery": "a correlated subquery uses window functions",
+    "limit_in_scalar": _ONE_GROUP,
+    "aggregate_in_exists": _ONE_GROUP,
+    "scalar_over_from": "a query in FROM, or in a set operation, is correlated with the query around it",
+    "spark_null_in": "on a sample of rows, Viewkeeper's reading of the query and Spark give different answers",
+    "spark_pairs_in_or": "NOT IN compares rows under OR or CASE, or as a value",
+}
+"""Why some of them are recomputed; a departure's name starts with spark_."""

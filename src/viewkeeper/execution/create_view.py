@@ -192,7 +192,7 @@ def check_readers(catalogue: Catalogue, replacement: ViewRecord) -> None:
 
 def check_stored_queries(catalogue: Catalogue, readers: Sequence[ViewRecord], replaced: str) -> None:
     for reader in readers:
-        problem = None if reader.refusal is not None else _problem_of(reader, catalogue)
+        problem = _problem_of(reader, catalogue)
         if problem is not None:
             raise InUseError(
                 f"{reader.name} reads {replaced} and would not work any more: {problem.message}",
@@ -210,7 +210,7 @@ def _problem_of(view: ViewRecord, catalogue: Catalogue) -> UserError | None:
             problems = bind_stored(each, catalogue).problems
         except UserError as error:
             return error
-        if problems:
+        if problems and view.refusal is None:  # else our reading of its columns says nothing
             return problems[0]
     return None
 

@@ -172,10 +172,8 @@ class _Values:
     def _is_in(self, node: exp.In) -> exp.Expr:
         """x IN q as Spark answers it: true if some row of q equals x, else false. It is never unknown."""
         wanted = [self.translated(each) for each in _compared(node.this)]
-        found = self._attach(
-            self._with_values(node.args["query"], wanted), [Item(_ROWS, _count_of_rows())], "found"
-        )
-        return exp.paren(exp.Not(this=exp.Is(this=column(_ROWS, found), expression=exp.Null())))
+        found = self._attach(self._with_values(node.args["query"], wanted), [], "found")
+        return exp.paren(exp.Not(this=exp.Is(this=column(f"{_VALUE}_1", found), expression=exp.Null())))
 
     def _is_not_in(self, node: exp.In) -> exp.Expr:
         """x NOT IN q as Spark answers it: true if every row of q is known to differ from x, else false."""
@@ -185,16 +183,16 @@ class _Values:
         wanted = self.translated(written)
         query = node.args["query"]
         every = self._rows(query, 1)
-        counts = [Item(_ROWS, _count_of_rows()), Item(_VALUES, exp.Count(this=every.value))]
+        counts = [Item(_ROWS, exp.Count(this=exp.Star())), Item(_VALUES, exp.Count(this=every.value))]
         all_rows = self._attach(every, counts, "all_of")
-        found = self._attach(self._with_values(query, [wanted]), [Item(_ROWS, _count_of_rows())], "found")
+        found = self._attach(self._with_values(query, [wanted]), [], "found")
         rows = call("COALESCE", column(_ROWS, all_rows), literal(0))
         return exp.paren(
             exp.or_(
                 exp.EQ(this=rows, expression=literal(0)),
                 exp.and_(
                     exp.Not(this=exp.Is(this=wanted.copy(), expression=exp.Null())),
-                    exp.Is(this=column(_ROWS, found), expression=exp.Null()),
+                    exp.Is(this=column(f"{_VALUE}_1", found), expression=exp.Null()),
                     exp.EQ(this=column(_VALUES, all_rows), expression=column(_ROWS, all_rows)),
                 ),
             )
@@ -275,10 +273,6 @@ def _has_in(expression: exp.Expr) -> bool:
 def _compared(expression: exp.Expr) -> list[exp.Expr]:
     inner = without_parentheses(expression)
     return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
-
-
-def _count_of_rows() -> exp.Expr:
-    return exp.Count(this=exp.Star())
 
 
 def _grouped(relation: Relation, keys: Sequence[Item], items: Sequence[Item]) -> Project:
