@@ -241,4 +241,61 @@ REGRESSIONS: tuple[Case, ...] = (
         ],
         name="a field of an element of a list is no column of the group",
     ),
+    case_of(
+        _PAIRS,
+        "SELECT k, w FROM r UNION ALL SELECT k, CAST(k AS INT) FROM l",
+        [{"l": [(1, "a")], "r": [(2, 2)]}, {"l": [(3, "a")], "r": [(2, 3)]}],
+        name="columns of the right side of a union that are called alike",
+    ),
+    *(
+        case_of(
+            "CREATE TABLE t (k INT, x INT, d DOUBLE); CREATE TABLE p (k INT, name STRING)",
+            query,
+            [
+                {"t": [(1, 1, 0.1), (1, 2, 0.2), (1, 3, 0.3), (2, 1, 0.7)], "p": [(1, "a"), (2, "b")]},
+                {"t": [(1, 1, 0.1), (1, 2, 0.2), (1, 3, 0.3), (2, 1, 0.7)], "p": [(2, "b")]},
+                {"t": [(1, 1, 0.1), (1, 2, 0.2), (1, 3, 0.3), (1, 4, 0.4)], "p": [(1, "c")]},
+            ],
+            name=f"a sum of DOUBLE {where} has other bits when it is computed again",
+        )
+        for where, query in (
+            (
+                "under a join",
+                "SELECT p.name, s.d FROM p JOIN (SELECT k, sum(d) AS d FROM t GROUP BY k) AS s ON s.k = p.k",
+            ),
+            (
+                "in a union",
+                "SELECT k, sum(d) AS d FROM t GROUP BY k UNION ALL SELECT k, CAST('0.5' AS DOUBLE) FROM p",
+            ),
+            ("as a scalar", "SELECT p.k, (SELECT sum(t.d) FROM t WHERE t.k = p.k) AS d FROM p"),
+            (
+                "under a filter",
+                "SELECT s.k FROM (SELECT k, avg(d) AS d FROM t GROUP BY k) AS s WHERE s.d > 0.25",
+            ),
+            (
+                "in first rows",
+                "SELECT k, d FROM (SELECT k, sum(d) AS d FROM t GROUP BY k) AS s ORDER BY d DESC LIMIT 1",
+            ),
+            ("of a window", "SELECT x, sum(d) OVER (PARTITION BY k) AS d FROM t"),
+            (
+                "of a window under a join",
+                "SELECT p.name, s.d FROM p JOIN (SELECT k, sum(d) OVER (PARTITION BY k) AS d FROM t) AS s ON s.k = p.k",
+            ),
+        )
+    ),
+    case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT k, count(v) / count(*) AS share, 6 / sum(v) AS part FROM t GROUP BY k HAVING count(*) > 1 OR sum(v) > 0",
+        [
+            {"t": [(1, 1), (1, 2), (2, 3), (3, 1), (3, None)]},
+            {"t": [(2, 3), (2, 4), (3, 0), (4, 1)]},
+        ],
+        name="what is shown of a group that is gone is not computed",
+    ),
+    case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT count(*) AS n, sum(v) AS s FROM t GROUP BY GROUPING SETS (())",
+        [{"t": [(1, 1)]}, {"t": []}, {"t": [(1, 2)]}],
+        name="GROUPING SETS of nothing is one group in any case",
+    ),
 )

@@ -6,6 +6,7 @@ With -s the number of cases is shown that it took.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from sqlglot import exp
 
 from tests.properties.regressions import REGRESSIONS
 from viewkeeper.algebra import moments
+from viewkeeper.errors import QueryFailedError
+from viewkeeper.maintenance import build_plan
 from viewkeeper.maintenance.differential import bounds, limits, top_view, updated_view
 from viewkeeper.maintenance.differential.delta_rules import (
     affected,
@@ -30,6 +33,7 @@ from viewkeeper.maintenance.differential.delta_rules import (
     window,
 )
 from viewkeeper.maintenance.differential.derivation import Change, Derivation, Signed
+from viewkeeper.maintenance.kept_groups import InnerGroups
 from viewkeeper.maintenance.plan import State, Strategy
 from viewkeeper.sql.rendering import literal
 from viewkeeper.testing import case_of, check_case, random_case
@@ -151,6 +155,8 @@ def test_a_broken_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) ->
             tried += 1
             try:
                 check_case(database, case)
+            except QueryFailedError:
+                continue
             except AssertionError:
                 print(f"\n{name}: noticed by case {tried}")
                 return
@@ -230,8 +236,35 @@ def test_limits_through_the_inner_side_of_an_outer_join_are_noticed(monkeypatch:
             check_case(database, case)
 
 
+@pytest.mark.parametrize("where", ["under a join", "in a union", "as a scalar", "of a window under a join"])
+def test_old_sums_that_are_computed_again_are_noticed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without kept groups, and without the reason to recompute, an old row is looked for by bits that it never had."""
+    name = f"a sum of DOUBLE {where} has other bits when it is computed again"
+    (case,) = [each for each in REGRESSIONS if each.name == name]
+    with duckdb.connect(config={"threads": 1}) as database:
+        check_case(database, case)
+        monkeypatch.setattr(InnerGroups, "order_dependent", None)
+        monkeypatch.setattr(build_plan, "_order_dependent", lambda query: None)
+        with pytest.raises(AssertionError, match=r"the view is not what its query gives|changes are stored"):
+            check_case(database, case)
+
+
+def test_what_is_shown_of_groups_that_are_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of(
+        "CREATE TABLE t (k INT, v INT)",
+        "SELECT k, count(v) / count(*) AS share FROM t GROUP BY k",
+        [{"t": [(1, 1), (2, None)]}, {"t": [(2, None)]}],
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        check_case(database, case)
+        monkeypatch.setattr(updated_view, "_stays", lambda *given: None)
+        with pytest.raises(AssertionError, match="division by zero"):
+            check_case(database, case)
+
+
 def test_unbroken_rules_are_not_noticed() -> None:
     """The control: the same cases pass when nothing is broken."""
     with duckdb.connect(config={"threads": 1}) as database:
         for seed in range(700_000, 700_020):
-            check_case(database, random_case(seed))
+            with suppress(QueryFailedError):
+                check_case(database, random_case(seed))

@@ -61,7 +61,7 @@ def random_case(seed: int, breaks_constraints: bool = False, largest: int | None
     """The case of a seed: random tables, a random view of at most so many characters, random changes."""
     generator = random.Random(seed)
     schema = random_schema(generator)
-    view = random_view(generator, schema, largest)
+    view = random_view(generator, schema, largest, may_fail=True)
     values = Values(are_hard=generator.random() < _HARD_SHARE)
     return _case(generator, schema, view.text, values, seed, breaks_constraints, view.constructs)
 

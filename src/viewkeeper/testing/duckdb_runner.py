@@ -54,19 +54,23 @@ def to_duckdb(spark_sql: str) -> str:
     return _failing_by_zero(written) if _DIVISION.search(written) else written
 
 
-_DIVISION = re.compile(r" / (?!CAST\(\(|\(?[1-9])")
-"""A division that may be one by zero: not by a number, nor by the count of an average, which is asked for first."""
+_DIVISION = re.compile(r"/ NULLIF\((?!CAST\(|SQRT\()")
+"""A division that a view writes. Those of averages and moments are by a CAST or SQRT: they ask for the count first, and where Spark's
+CORR divides by zero, DuckDB's is NaN."""
 
 
 def _failing_by_zero(sql: str) -> str:
-    """Division as ANSI SQL has it: by zero it is an error. DuckDB gives NULL, or infinity."""
+    """Division as ANSI SQL has it: by zero it is an error. sqlglot writes it so that it is NULL on DuckDB."""
     tree = parse_one(sql, dialect="duckdb")
     for found in list(tree.find_all(exp.Div)):
-        below = found.expression
-        if not isinstance(below, exp.Literal):
-            is_zero = exp.EQ(this=below.copy(), expression=exp.Literal.number(0))
-            failure = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string("division by zero")])
-            found.set("expression", exp.Case(ifs=[exp.If(this=is_zero, true=failure)], default=below.copy()))
+        if isinstance(found.expression, exp.Nullif):
+            below = found.expression.this
+            if not isinstance(below, (exp.Cast, exp.Sqrt)):
+                is_zero = exp.EQ(this=below.copy(), expression=exp.Literal.number(0))
+                failure = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string("division by zero")])
+                found.set(
+                    "expression", exp.Case(ifs=[exp.If(this=is_zero, true=failure)], default=below.copy())
+                )
     return tree.sql(dialect="duckdb")
 
 

@@ -99,6 +99,8 @@ class Draft:
     schema: Schema
     subquery: Callable[[Draft, int], Query]
     """Writes a query that is nested so deep at most."""
+    may_fail: bool = False
+    """Whether the view may fail on some rows."""
     constructs: set[str] = field(default_factory=set)
     common: list[tuple[str, Query]] = field(default_factory=list)
     """The common table expressions, by their names."""

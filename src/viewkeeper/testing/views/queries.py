@@ -25,10 +25,13 @@ class RandomView:
     constructs: frozenset[str]
 
 
-def random_view(generator: random.Random, schema: Schema, largest: int | None = None) -> RandomView:
-    """A view over tables of the schema; it reads at least one, and has at most so many characters."""
+def random_view(
+    generator: random.Random, schema: Schema, largest: int | None = None, may_fail: bool = False
+) -> RandomView:
+    """A view over tables of the schema; it reads at least one, and has at most so many characters. One that may fail divides,
+    sometimes by zero."""
     while True:
-        draft = Draft(generator, schema, random_query)
+        draft = Draft(generator, schema, random_query, may_fail)
         query = (
             _with_common(draft) if draft.chance(0.15) else random_query(draft, draft.pick((1, 2, 2, DEEPEST)))
         )
@@ -163,7 +166,7 @@ def _around_aggregate(draft: Draft, terms: Sequence[Term]) -> Term:
         return Term(f"CASE WHEN count(*) > 1 THEN {call.sql} END", call.kind)
     if draft.chance(0.3):
         return Term(f"{call.sql} > 1", BOOLEAN)
-    if draft.chance(0.2):
+    if draft.may_fail and draft.chance(0.2):
         draft.uses("division")
         above = draft.pick(("count(*)", f"count({draft.pick(terms).sql})"))
         below = draft.pick(("count(*)", "count(*)", f"(count(*) - {draft.pick((1, 2, 7))})"))

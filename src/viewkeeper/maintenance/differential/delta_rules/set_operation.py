@@ -8,9 +8,11 @@ INTERSECT and EXCEPT, with ALL or without, decide row by row: a row that did not
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Query, SetKind, SetOperation, output_names
+from viewkeeper.algebra.nodes import Item, Project, Query, SetKind, SetOperation, TopRows, output_names
 from viewkeeper.algebra.to_sql import as_relation, set_operation
 from viewkeeper.generated_names import HIDDEN_PREFIX, SIGN
 from viewkeeper.maintenance.differential.derivation import Derivation, Signed, titles, union
@@ -22,6 +24,7 @@ from viewkeeper.sql.rendering import alias, column, literal, select_from, semi_j
 def signed(derivation: Derivation, query: SetOperation) -> list[Signed]:
     names = output_names(query)
     left = derivation.signed(query.left)
+    query = replace(query, right=_with_distinct_names(query.right, names))
     right = [
         Signed(_renamed(each.select, output_names(query.right), names), each.title)
         for each in derivation.signed(query.right)
@@ -51,6 +54,20 @@ def signed(derivation: Derivation, query: SetOperation) -> list[Signed]:
             )
         )
     return found
+
+
+def _with_distinct_names(query: Query, names: tuple[str, ...]) -> Query:
+    """The right side under the names of the left, if two of its own columns have the same: SELECT id, CAST(id AS DOUBLE)."""
+    if len({name.lower() for name in output_names(query)}) == len(names):
+        return query
+    match query:
+        case Project(_, items):
+            renamed = (Item(name, item.expression) for name, item in zip(names, items, strict=True))
+            return replace(query, items=tuple(renamed))
+        case SetOperation(_, _, left):
+            return replace(query, left=_with_distinct_names(left, names))
+        case TopRows():
+            return query
 
 
 def _at(
