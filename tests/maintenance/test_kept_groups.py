@@ -15,8 +15,8 @@ from benchmarks.tpch.queries import FOLDER, TPCH, view_query
 from tests.support.golden import check_golden
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.maintenance import kept_groups
-from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh
-from viewkeeper.maintenance.kept_groups import about_inner_groups, inner_groups, text_of
+from viewkeeper.maintenance.build_plan import ANY_CHANGE, plan_refresh, why_recomputed
+from viewkeeper.maintenance.kept_groups import about_inner_groups, inner_groups, over_needed_groups, text_of
 from viewkeeper.maintenance.plan import Strategy
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.statements import RefreshPolicy
@@ -130,12 +130,23 @@ def test_groups_that_cannot_be_updated(database: duckdb.DuckDBPyConnection, text
     assert over_kept_groups(database, view) is None
 
 
-def test_sums_of_floats_show_their_type_only_when_they_are_analysed(
-    database: duckdb.DuckDBPyConnection,
-) -> None:
+def test_groups_with_sums_of_floats_are_kept_in_any_case(database: duckdb.DuckDBPyConnection) -> None:
     view = shop_view(database, VIEWS["joined"].replace("sum(x)", "sum(weight)"))
-    assert "if their types allow it" in about_inner_groups(view)[0]
-    assert over_kept_groups(database, view) is None
+    (about,) = about_inner_groups(view)
+    assert about.endswith(
+        "are kept in a hidden view: SUM(`sale_1`.`weight`) depends on the order in which Spark adds"
+    )
+    reason = why_recomputed(view)
+    assert reason is not None and reason.startswith("SUM(`") and "depends on the order" in reason
+    assert why_recomputed(over_needed_groups(view)) is None
+    chain = over_kept_groups(database, view, only_needed=True)
+    assert chain is not None and why_recomputed(chain.view) is None
+
+
+def test_groups_with_exact_sums_need_not_be_kept(database: duckdb.DuckDBPyConnection) -> None:
+    view = shop_view(database, VIEWS["joined"])
+    assert over_needed_groups(view) is view
+    assert over_kept_groups(database, view, only_needed=True) is None
 
 
 def test_the_groups_that_a_view_shows_are_its_own(database: duckdb.DuckDBPyConnection) -> None:

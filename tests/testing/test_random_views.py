@@ -16,7 +16,7 @@ def test_every_construct_occurs() -> None:
     seen: set[str] = set()
     for seed in range(VIEWS):
         generator = random.Random(seed)
-        seen |= random_view(generator, random_schema(generator)).constructs
+        seen |= random_view(generator, random_schema(generator), may_fail=True).constructs
     assert seen == CONSTRUCTS
 
 

@@ -34,7 +34,7 @@ from viewkeeper.maintenance.build_plan import (
 )
 from viewkeeper.maintenance.differential.kinds import Kinds
 from viewkeeper.maintenance.explain import explain_plan, explain_query
-from viewkeeper.maintenance.kept_groups import about_inner_groups
+from viewkeeper.maintenance.kept_groups import about_inner_groups, over_needed_groups
 from viewkeeper.maintenance.plan import MaintenancePlan, State
 from viewkeeper.maintenance.rule_runs import rule_runs
 from viewkeeper.maintenance.rules.explain_rules import analysis_json, explain_rules, explain_verdicts
@@ -266,7 +266,7 @@ def explain_create(catalogue: Catalogue, statement: CreateView) -> ExplainReport
     declared = known_keys(catalogue, view)
     load = plan_first_load(replace(view, declared=declared))
     view = replace(view, declared=planned_declarations(catalogue, view))
-    report = _explain(view, declared, _plan_when_anything_changes(view, declared), about_inner_groups(view))
+    report = _explain(view, declared, _plan_over_needed_groups(view, declared), about_inner_groups(view))
     text = "\n".join([*explain_plan(load, "at CREATE"), "", report.text])
     return ExplainReport(text, {"create": load.to_json(), **report.plan})
 
@@ -341,6 +341,17 @@ def _with_known_types(view: ViewDefinition) -> tuple[Column, ...]:
 
 def _verified(catalogue: Catalogue, view: ViewDefinition) -> frozenset[Reliance]:
     return verified_by(catalogue, catalogue.published[view.id])
+
+
+def _plan_over_needed_groups(view: ViewDefinition, declared: Declarations) -> PlanWhen:
+    """The plan of a view that does not exist yet: over the hidden views that it will have in any case."""
+    planned = over_needed_groups(view)
+    changes = dict(_any_changes(view, declared))
+    if not isinstance(planned.algebra, OutsideAlgebra):
+        for scan in scans(planned.algebra):
+            changes.setdefault(scan.input.object_id, ANY_CHANGE)
+    changed = " or ".join(str(found.name) for found in view.query.inputs)
+    return PlanWhen(f"when {changed} changes", plan_refresh(planned, changes))
 
 
 @dataclass(frozen=True)
