@@ -67,7 +67,7 @@ def test_a_damaged_data_file(path: Path, spark: Any, damage: str) -> None:
             victim.unlink()
         else:
             victim.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(RefreshFailedError, match=r"the change feed of the Delta table at .* cannot be read"):
+    with pytest.raises(RefreshFailedError, match=r"part-.*parquet"):
         warehouse.refresh()
     assert contents(warehouse) == old
     for victim, whole in victims.items():

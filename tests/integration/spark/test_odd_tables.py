@@ -71,7 +71,10 @@ ODD = {
     "days": Odd("v DATE", DAYS),
     "not_utf8": Odd("v STRING", ("CAST(X'FF61' AS STRING)", "NULL", "CAST(X'C328' AS STRING)", "'a'", "''")),
     "long_texts": Odd("v STRING", ("repeat('x', 100000)", "NULL", "repeat('ü', 50000)", "'a'", "''")),
-    "narrow": Odd("v DECIMAL(38,38)", ("0." + "1" * 38 + "BD", "NULL", "0", "-0." + "9" * 38 + "BD", "0")),
+    "narrow": Odd("v DECIMAL(38,38)", tuple(
+            f"CAST({each} AS DECIMAL(38,38))" for each in ("'0." + "1" * 38 + "'", "NULL", "'0'", "'-0." + "9" * 38 + "'", "'0'")
+        ),
+    ),
     "wide": Odd("v DECIMAL(38,0)", ("9" * 38, "NULL", "0", "-" + "9" * 38, "0")),
     "floats": Odd(
         "v DOUBLE, w FLOAT",
@@ -127,7 +130,7 @@ ODD = {
             f"named_struct('a', array({day}), 'm', map('k', {moment}), 'd', -0.0D)"
             for day, moment in zip(DAYS, MOMENTS, strict=True)
         ),
-        grouped="v.d",
+        grouped="id % 2",
     ),
 }  # fmt: skip
 

@@ -96,24 +96,24 @@ def test_a_zero_with_another_sign_reaches_views_by_both_readers(
     for name, mode in (("by_delta_rs", "none"), ("by_spark", "name")):
         address = tmp_path / name
         spark.sql(
-            f"CREATE TABLE delta.`{address}` (id INT, x DOUBLE, f FLOAT, n STRUCT<x: DOUBLE>) USING delta TBLPROPERTIES "
+            f"CREATE TABLE delta.`{address}` (id INT, x DOUBLE, f FLOAT, n ARRAY<DOUBLE>) USING delta TBLPROPERTIES "
             f"('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = '{mode}')"
         )
         spark.sql(
-            f"INSERT INTO delta.`{address}` SELECT id, 0.0D, 0.0F, named_struct('x', 0.0D) FROM range(1, 5) AS r(id)"
+            f"INSERT INTO delta.`{address}` SELECT id, 0.0D, 0.0F, array(0.0D) FROM range(1, 5) AS r(id)"
         )
         spark.sql(f"INSERT INTO delta.`{address}` VALUES (9, double('NaN'), float('NaN'), NULL)")
         warehouse.sql(f"ATTACH TABLE {name} FROM DELTA '{address}'")
         warehouse.run_script(f"""
             CREATE MATERIALIZED VIEW signs_{name} AS
-              SELECT id, CAST(x AS STRING) AS x, CAST(f AS STRING) AS f, CAST(n.x AS STRING) AS n FROM {name};
+              SELECT id, CAST(x AS STRING) AS x, CAST(f AS STRING) AS f, CAST(n[0] AS STRING) AS n FROM {name};
             CREATE MATERIALIZED VIEW counted_{name} AS
               SELECT CAST(x AS STRING) AS x, count(*) AS n FROM {name} GROUP BY CAST(x AS STRING);
             CREATE MATERIALIZED VIEW zeros_{name} AS SELECT x, f FROM {name}
         """)
         spark.sql(f"UPDATE delta.`{address}` SET x = -x WHERE id IN (1, 9)")
         spark.sql(f"UPDATE delta.`{address}` SET f = -f WHERE id = 2")
-        spark.sql(f"UPDATE delta.`{address}` SET n = named_struct('x', -0.0D) WHERE id = 3")
+        spark.sql(f"UPDATE delta.`{address}` SET n = array(-0.0D) WHERE id = 3")
     for round in range(2):
         for view in warehouse.refresh().views:
             assert view.strategy == "differential", view
