@@ -150,6 +150,11 @@ class History:
             except _Killed:
                 return False
         if isinstance(report, RefreshReport):
+            for view in report.views:
+                if view.fallback is not None:
+                    raise self._failed(
+                        f"the plan for {view.name} failed, and it was recomputed: {view.fallback}"
+                    )
             self.strategies.update(each.strategy for each in report.views)
         return step.text.startswith("REFRESH ALL")
 
