@@ -78,3 +78,44 @@ def test_distinct_is_a_group() -> None:
 )  # fmt: skip
 def test_reasons(text: str, reason: str) -> None:
     assert tree_of(text) == reason
+
+
+@pytest.mark.parametrize(
+    ("after_the_keys", "standard"),
+    [
+        ("GROUP BY customer_id, id WITH ROLLUP", "GROUP BY ROLLUP (customer_id, id)"),
+        ("GROUP BY customer_id, id WITH CUBE", "GROUP BY CUBE (customer_id, id)"),
+        (
+            "GROUP BY customer_id, id GROUPING SETS ((customer_id, id), id, ())",
+            "GROUP BY GROUPING SETS ((customer_id, id), id, ())",
+        ),
+        ("GROUP BY ROLLUP (1, 2)", "GROUP BY ROLLUP (customer_id, id)"),
+    ],
+)
+def test_grouping_sets_in_all_ways_to_write_them(after_the_keys: str, standard: str) -> None:
+    shown = "SELECT customer_id, id, count(*) AS n FROM orders"
+    assert tree_of(f"{shown} {after_the_keys}") == tree_of(f"{shown} {standard}")
+
+
+def test_order_by_all_and_limit_all() -> None:
+    shown = "SELECT customer_id, id FROM orders"
+    assert tree_of(f"{shown} ORDER BY ALL DESC LIMIT 3") == tree_of(
+        f"{shown} ORDER BY customer_id DESC, id DESC LIMIT 3"
+    )
+    assert tree_of(f"{shown} LIMIT ALL") == tree_of(shown)
+
+
+def test_an_aggregate_right_under_case() -> None:
+    tree = tree_of(
+        "SELECT customer_id, CASE WHEN customer_id = 1 THEN 0 ELSE max(id) END AS m FROM orders GROUP BY customer_id"
+    )
+    assert "MAX(`orders`.`id`) AS _vk_aggregate_1" in tree
+
+
+def test_in_as_a_value_is_never_unknown() -> None:
+    tree = tree_of("SELECT id, customer_id IN (SELECT order_id FROM items) AS f FROM orders")
+    assert tree.splitlines()[0] == "project `orders`.`id` AS id, (NOT `found`.`_vk_value_1` IS NULL) AS f"
+    negated = tree_of(
+        "SELECT id, NOT (customer_id IN (SELECT order_id FROM items) OR id = 1) AS f FROM orders"
+    )
+    assert "`all_of`.`_vk_values` = `all_of`.`_vk_rows`" in negated

@@ -132,6 +132,7 @@ def test_a_missing_key_is_named(kind: str, key: str) -> None:
         ("history", "owner"),
         ("history", "predicted"),
         ("published", "corrections"),
+        ("view", "refusal"),
     }:  # these have a default
         assert from_rows(rows) == one_of_everything()
     else:

@@ -155,7 +155,7 @@ def _without_misreading(session: Any, view: ViewDefinition, catalogue: Catalogue
 def _why_misread(session: Any, view: ViewDefinition, catalogue: Catalogue) -> str | None:
     """Why our reading of the query is not Spark's; None if it is, as far as types and a few rows tell, or if there is none."""
     query = view.algebra
-    if isinstance(query, OutsideAlgebra) or view.policy is RefreshPolicy.FULL:
+    if isinstance(query, OutsideAlgebra):
         return None
     with spark_failures("our reading of the query was analysed"):
         ours = columns_of_schema(session.sql(as_read(query)).schema.json())

@@ -184,7 +184,7 @@ class ViewRecord:
             value["owner"],
             None if value["over_kept"] is None else OverKept(**value["over_kept"]),
             tuple(value["about_groups"]),
-            value["refusal"],
+            value.get("refusal"),
         )
 
 

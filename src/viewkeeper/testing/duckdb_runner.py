@@ -18,6 +18,7 @@ import duckdb
 from sqlglot import exp, parse_one
 from typing_extensions import assert_never
 
+from viewkeeper.algebra.reading.values import with_not_inside
 from viewkeeper.generated_names import COPY_NUMBER
 from viewkeeper.maintenance.plan import (
     ApplyChangeSet,
@@ -34,6 +35,8 @@ from viewkeeper.maintenance.plan import (
 from viewkeeper.maintenance.view_definition import ViewDefinition
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.dialect import transpile
+from viewkeeper.sql.rendering import call, render
+from viewkeeper.sql.script import parse_sql
 from viewkeeper.sql.types import DataType, Simple, read_type_text
 from viewkeeper.testing.bags import Row
 from viewkeeper.testing.values import NOT_NUMBERS
@@ -46,7 +49,7 @@ def to_duckdb(spark_sql: str) -> str:
     'SELECT "a" IS NOT DISTINCT FROM 1 FROM t SEMI JOIN u ON t.a = u.a'
     """
     written = (
-        transpile(spark_sql, "duckdb")
+        transpile(with_sparks_in(spark_sql), "duckdb")
         .replace("LEFT SEMI JOIN", "SEMI JOIN")
         .replace("LEFT ANTI JOIN", "ANTI JOIN")
         .replace("RAISE_ERROR(", "ERROR(")
@@ -72,6 +75,27 @@ def _failing_by_zero(sql: str) -> str:
                     "expression", exp.Case(ifs=[exp.If(this=is_zero, true=failure)], default=below.copy())
                 )
     return tree.sql(dialect="duckdb")
+
+
+def with_sparks_in(spark_sql: str) -> str:
+    """The query with IN and NOT IN over subqueries as Spark means them: what is unknown is false.
+
+    >>> with_sparks_in("SELECT 1 FROM t")
+    'SELECT 1 FROM t'
+    >>> print(" ".join(with_sparks_in("SELECT NOT a IN (SELECT b FROM u) AS f FROM t").split()))
+    SELECT COALESCE(( NOT a IN ( SELECT b FROM u ) ), FALSE) AS f FROM t
+    """
+    if not re.search(r"\bIN\s*\(\s*(SELECT|WITH|\()", spark_sql, re.IGNORECASE):
+        return spark_sql
+    tree = with_not_inside(parse_sql(spark_sql))
+    for found in [each for each in tree.find_all(exp.In) if each.args.get("query") is not None]:
+        place: exp.Expr = found
+        while isinstance(place.parent, exp.Paren):
+            place = place.parent
+        if isinstance(place.parent, exp.Not):
+            place = place.parent
+        place.replace(call("COALESCE", exp.paren(place.copy()), exp.false()))
+    return render(tree)
 
 
 @lru_cache(maxsize=512)

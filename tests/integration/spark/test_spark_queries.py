@@ -12,6 +12,9 @@ import pytest
 from tests.support import spark_queries
 from viewkeeper import Warehouse
 from viewkeeper.errors import RefreshPolicyError
+from viewkeeper.execution import analysis
+from viewkeeper.execution.create_view import RecomputeWarning
+from viewkeeper.execution.run_plan import PlanRun
 
 pytestmark = pytest.mark.spark
 
@@ -80,3 +83,40 @@ def test_a_strict_view_is_refused_with_the_reason(created: tuple[Warehouse, dict
         RefreshPolicyError, match=r"cannot be maintained without recomputing: .*different answers"
     ):
         warehouse.sql(f"CREATE MATERIALIZED VIEW strict_v REFRESH STRICT AS {spark_queries.MISREAD}")
+
+
+def test_a_create_that_fails_unexpectedly_leaves_nothing_behind(
+    created: tuple[Warehouse, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse, _ = created
+    folder = Path(str(warehouse.path)) / "views"
+    before = sorted(each.name for each in folder.iterdir())
+
+    def fail(self: PlanRun, plan: object) -> None:
+        (folder / Path(self.view.location).name).mkdir()
+        raise RuntimeError("unexpected")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlanRun, "run", fail)
+        with pytest.raises(RuntimeError):
+            warehouse.sql("CREATE MATERIALIZED VIEW failing AS SELECT k FROM e")
+    assert sorted(each.name for each in folder.iterdir()) == before
+    assert warehouse.sql("CREATE MATERIALIZED VIEW failing AS SELECT k FROM e") is not None
+
+
+def test_our_own_failures_do_not_refuse_a_query(
+    created: tuple[Warehouse, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse, _ = created
+
+    def fail(*_: object) -> None:
+        raise KeyError("internal")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(analysis, "plan_refresh", fail)
+        with pytest.warns(RecomputeWarning, match=r"Viewkeeper cannot plan its maintenance \(KeyError\)"):
+            warehouse.sql("CREATE MATERIALIZED VIEW unplanned REFRESH INCREMENTAL AS SELECT k, w FROM e")
+    warehouse.sql("INSERT INTO e VALUES (50, 51)")
+    report = warehouse.sql("REFRESH MATERIALIZED VIEW unplanned")
+    assert [(each.strategy, each.inserted) for each in report.views] == [("recompute", 1)]
+    assert "Viewkeeper cannot plan its maintenance (KeyError)" in report.views[0].reason
