@@ -174,6 +174,7 @@ view_records = st.builds(
     st.none() | words,
     st.none() | st.builds(OverKept, texts, st.dictionaries(words, words, max_size=3)),
     st.lists(texts, max_size=2).map(tuple),
+    st.none() | texts,
 )
 seconds = st.floats(0, 1e9)
 verified = st.lists(st.tuples(words, words), max_size=2).map(tuple)

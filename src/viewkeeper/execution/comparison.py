@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from viewkeeper.algebra.nodes import Project
+from viewkeeper.algebra.nodes import Group, OuterJoin, Project, SemiJoin, SetOperation, walk
 from viewkeeper.algebra.ties import breaks_ties
 from viewkeeper.errors import UserError
 from viewkeeper.execution.verify import pair_close_rows
@@ -46,19 +46,30 @@ def why_answers_differ(session: Any, view: ViewDefinition, catalogue: Catalogue)
     def made_up(found: Input, count: int) -> exp.Select:
         return sample_rows(found.columns, keys[found.object_id], constants, count)
 
-    first = view.query.inputs[0].object_id
-    samples: list[Callable[[Input], Any]] = [
-        lambda found: session.sql(render(made_up(found, ROWS))),
-        lambda found: session.sql(
-            render(made_up(found, ROWS if found.object_id == first and len(view.query.inputs) > 1 else 0))
-        ),
-    ]
+    inputs = view.query.inputs
+    samples: list[Callable[[Input], Any]] = [lambda found: session.sql(render(made_up(found, ROWS)))]
+    if _asks_for_absence(view):
+
+        def mostly_empty(found: Input) -> Any:
+            is_filled = found.object_id == inputs[0].object_id and len(inputs) > 1
+            return session.sql(render(made_up(found, ROWS if is_filled else 0)))
+
+        samples.append(mostly_empty)
     answer = _compared(session, view, samples)
     is_settled = answer is not None and (answer.differ or answer.rows)
     if not is_settled or (answer is not None and not answer.differ and _has_char(view)):
         again = _compared(session, view, [lambda found: _first_rows(session, found)])
         answer = again if again is not None else answer
     return OTHER_ANSWER if answer is not None and answer.differ else None
+
+
+def _asks_for_absence(view: ViewDefinition) -> bool:
+    """Whether the answer over no rows is more than nothing: outer joins, subqueries, set operations, one group of all rows."""
+    assert isinstance(view.algebra, Project)
+    return any(
+        isinstance(node, (OuterJoin, SemiJoin, SetOperation)) or (isinstance(node, Group) and not node.keys)
+        for node in walk(view.algebra)
+    )
 
 
 class _Answer:
