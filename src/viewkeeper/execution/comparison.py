@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from viewkeeper.algebra.nodes import Group, OuterJoin, Project, SemiJoin, SetOperation, walk
 from viewkeeper.algebra.ties import breaks_ties
-from viewkeeper.errors import UserError
+from viewkeeper.errors import UserError, ViewkeeperError
 from viewkeeper.execution.verify import pair_close_rows
 from viewkeeper.maintenance.sample_rows import ROWS, constants_in, sample_rows
 from viewkeeper.maintenance.view_definition import ViewDefinition
@@ -92,6 +92,10 @@ def _compared(session: Any, view: ViewDefinition, samples: list[Callable[[Input]
                     whole = part if whole is None else whole.unionAll(part)
             rows = whole.limit(_MAX_RESULT).collect()
     except UserError:
+        return None
+    except ViewkeeperError:
+        raise
+    except Exception:  # rows that cannot be shown here say nothing about the query
         return None
     if len(rows) >= _MAX_RESULT:
         return None
