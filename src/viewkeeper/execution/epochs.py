@@ -63,10 +63,11 @@ def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -
             wanted = [view.id for view in workspace.state.read().views_below(view_ids)]
             if full:
                 give_up_left_epochs(workspace, wanted)
-            catalogue = finish_left_epochs(workspace, wanted, repeated.append)
-            views = catalogue.views_below(view_ids)
-            pins = pins_of(workspace, catalogue.tables_below(view.id for view in views), catalogue).versions
+            before = finish_left_epochs(workspace, wanted, repeated.append)
+            below = before.tables_below(view.id for view in before.views_below(view_ids))
+            pins = pins_of(workspace, below, before).versions
             catalogue = workspace.state.read()
+            views = catalogue.views_below(view_ids)
             if not full and not _anything_changed(workspace, catalogue, views, pins):
                 if repeated:
                     return repeated[-1]
@@ -76,7 +77,7 @@ def refresh(workspace: Workspace, view_ids: Sequence[str], full: bool = False) -
                     if v.owner is None
                 )
                 return RefreshReport(catalogue.last_epoch, reports, time.monotonic() - started)
-            claim = _claim(workspace, catalogue, views, pins, holder)
+            claim = _claim(workspace, before, views, pins, holder)
             if claim is not None:
                 break
         asked = {view.id for view in views if view.id in view_ids or view.owner in view_ids}
@@ -210,7 +211,8 @@ def _claim(
     restores: bool = False,
 ) -> Claim | None:
     """Take the next epoch number for these views, unless somebody else holds one of them. None if another process has
-    refreshed or replaced one of them since the catalogue was read: the pins may be older than what it publishes."""
+    refreshed or replaced one of them since the catalogue was read, before the tables were pinned: the pins may be older than
+    what the view publishes."""
     made: list[Claim] = []
 
     def step(catalogue: Catalogue) -> Catalogue:
@@ -224,7 +226,7 @@ def _claim(
             )
             raise RefreshConflictError(f"the views cannot be refreshed now: {who}.", "repeat the statement.")
         if any(
-            catalogue.views[view.id] != view or catalogue.published[view.id] != known.published[view.id]
+            catalogue.views[view.id] != view or catalogue.published[view.id] != known.published.get(view.id)
             for view in views
         ):
             return catalogue

@@ -16,9 +16,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from tests.crash.killing import PLAIN, change_base, contents, make_warehouse, truth
 from viewkeeper import RefreshFailedError, Warehouse, errors
-from viewkeeper.execution import apply, run_plan
+from viewkeeper.execution import apply, epochs, run_plan
 from viewkeeper.execution.progress import Event, Moment
-from viewkeeper.execution.workspace import Workspace
 from viewkeeper.sources.table_log import epoch_marker
 from viewkeeper.storage.records import ViewRecord
 
@@ -149,18 +148,18 @@ def test_pins_never_move_a_view_back(tmp_path: Path, spark: Any, monkeypatch: py
     """Another process refreshes the view to newer versions after ours were pinned and before they are claimed."""
     warehouse = make_warehouse(tmp_path / "warehouse", spark, PLAIN)
     change_base(warehouse, 1)
-    versions_of = Workspace.versions_of
+    pins_of = epochs.pins_of
     looks: list[int] = []
 
-    def overtaken(self: Workspace, *asked: Any) -> Any:
-        found = versions_of(self, *asked)
+    def overtaken(*asked: Any) -> Any:
+        found = pins_of(*asked)
         looks.append(1)
         if len(looks) == 1:
             change_base(warehouse, 2)
             Warehouse(warehouse.path, spark).refresh()
         return found
 
-    monkeypatch.setattr(Workspace, "versions_of", overtaken)
+    monkeypatch.setattr(epochs, "pins_of", overtaken)
     warehouse.refresh()
     assert contents(warehouse) == truth(warehouse)
     sources = [entry.sources for entry in warehouse.history("plain")]
