@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from viewkeeper.generated_names import FILE, POSITION
-from viewkeeper.sources.data_files import DataFiles, data_files
+from viewkeeper.sources.data_files import DataFiles, data_files, rows_python_holds
 from viewkeeper.sql.binding import Column
 from viewkeeper.sql.types import Simple
 from viewkeeper.storage.own_commit import Mark, change, open_store
@@ -123,3 +123,8 @@ def test_a_table_whose_files_are_not_its_rows_is_left_to_delta(tmp_path: Path) -
     assert DeltaTable(address).version() == 0
     assert data_files(address, 0, COLUMNS, None) is None
     assert data_files("s3://bucket/table", 0, COLUMNS, None) is None
+
+
+def test_statistics_that_python_cannot_hold_are_left_out() -> None:
+    table = pa.table({"path": ["a", "b"], "max.day": pa.array([3_000_000, 1], pa.date32()), "max.n": [1, 2]})
+    assert rows_python_holds(table) == [{"path": "a", "max.n": 1}, {"path": "b", "max.n": 2}]
