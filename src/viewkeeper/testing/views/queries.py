@@ -137,7 +137,7 @@ def _grouped(draft: Draft, depth: int, exact_only: bool = False) -> Query:
         shown_keys = keys[1:]
     calls = [aggregate(draft, source.terms, exact_only) for _ in range(draft.generator.randint(1, 3))]
     if draft.chance(0.15):
-        calls.append(_around_aggregate(draft, source.terms))
+        calls.append(_around_aggregate(draft, source.terms, exact_only))
     shown, columns = _named(draft, [*shown_keys, *calls])
     grouping = f" GROUP BY {', '.join(key.sql for key in keys)}" if keys else ""
     having = _having(draft, source, keys, depth) if draft.chance(0.2) else ""
@@ -159,18 +159,18 @@ def _mentions(term: Term, columns: Sequence[Term]) -> bool:
     return any(column.sql in term.sql for column in columns)
 
 
-def _around_aggregate(draft: Draft, terms: Sequence[Term]) -> Term:
+def _around_aggregate(draft: Draft, terms: Sequence[Term], exact_only: bool) -> Term:
     draft.uses("aggregate in expression", "count")
+    if draft.may_fail and not exact_only and draft.chance(0.4):
+        draft.uses("division")
+        above = draft.pick(("count(*)", f"count({draft.pick(terms).sql})"))
+        below = draft.pick(("count(*)", "count(*)", f"(count(*) - {draft.pick((1, 2, 7))})"))
+        return Term(f"{above} / {below}", DOUBLE)
     call = aggregate(draft, terms, exact_only=True)
     if call.kind != INTEGER:
         return Term(f"CASE WHEN count(*) > 1 THEN {call.sql} END", call.kind)
     if draft.chance(0.3):
         return Term(f"{call.sql} > 1", BOOLEAN)
-    if draft.may_fail and draft.chance(0.2):
-        draft.uses("division")
-        above = draft.pick(("count(*)", f"count({draft.pick(terms).sql})"))
-        below = draft.pick(("count(*)", "count(*)", f"(count(*) - {draft.pick((1, 2, 7))})"))
-        return Term(f"{above} / {below}", DOUBLE)
     return Term(draft.pick((f"COALESCE({call.sql}, 0) + count(*)", f"{call.sql} - 1")), INTEGER)
 
 
