@@ -156,6 +156,9 @@ class Oracle:
             self._tables = {found: found.relation for found in query.inputs}
             text = query.text_over(lambda found: found.relation).text
             self._sql = to_duckdb(with_one_answer(query.rendered) if is_open else text)
+        if " / " in case.text:
+            # Whether a division fails of which nobody reads the result, an optimizer decides: plans run without one.
+            database.execute("PRAGMA disable_optimizer")
         self._answers = [(rows, self._evaluate(rows)) for rows in case.stream]
         self.answer(case.stream[0])
 
