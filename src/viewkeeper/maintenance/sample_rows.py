@@ -62,7 +62,7 @@ def _value(column: Column, is_key: bool, constants: Sequence[str | int], row: in
     if column.nullable:
         pool.insert(2, null)
     # Every column goes through its pool at another pace, and the second row is the first once more.
-    step = 0 if row == 1 else row
+    step = max(row - 1, 0)
     return pool[(step * (1 + at % 3) + at) % len(pool)]
 
 
@@ -108,11 +108,13 @@ def _pool(data_type: DataType, constants: Sequence[str | int]) -> list[exp.Expr]
             times = [each for each in words if _DATE.fullmatch(each)][:_MAX_CONSTANTS]
             values = [literal(each) for each in ("2024-01-01", *times, "2024-01-02", "2024-02-01")]
         case Simple("TINYINT"):
-            values = [literal(each) for each in (1, 2, *_between(numbers, 127), 3, 0)]
+            values = [literal(each) for each in dict.fromkeys((1, *_between(numbers, 127), 2, 3, 0))]
         case Simple("SMALLINT"):
-            values = [literal(each) for each in (1, 2, *_between(numbers, 32_767), 3, 0)]
+            values = [literal(each) for each in dict.fromkeys((1, *_between(numbers, 32_767), 2, 3, 0))]
         case Simple("INT" | "BIGINT"):
-            values = [literal(each) for each in (1, 2, *_between(numbers, 1_000_000_000), 3, 0)]
+            values = [
+                literal(each) for each in dict.fromkeys((1, *_between(numbers, 1_000_000_000), 2, 3, 0))
+            ]
         case Simple("FLOAT" | "DOUBLE"):
             few = [literal(each) for each in _between(numbers, 1_000_000)]
             values = [literal(1), exp.Literal.number("2.5"), *few, exp.Literal.number("0.25")]
