@@ -59,6 +59,9 @@ VIEWS = {
         "upper(name) AS name, price * 2 AS twice FROM product WHERE price BETWEEN 1 AND 9",
         "case, coalesce, string function, arithmetic, between",
     ),
+    "division_by_what_is_there": View(
+        "SELECT product, count(discount) / count(*) AS reduced FROM line GROUP BY product", "division"
+    ),
     "a_column_that_is_not_shown_changes": View("SELECT city FROM customer", "duplicates"),
     # -- joins
     "join_of_four": View(
