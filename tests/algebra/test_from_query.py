@@ -44,6 +44,19 @@ def test_a_key_that_is_not_shown_and_a_having() -> None:
     )
 
 
+def test_a_field_of_a_struct_is_no_column() -> None:
+    """`t.s.x` could be the column x of the table t.s."""
+    assert tree_of(
+        "SELECT s.place.x AS x FROM (SELECT struct(id AS x) AS place FROM orders) AS s WHERE place.x > 1"
+    ) == (
+        "project `s`.`place`.`x` AS x\n"
+        "  join where `s`.`place`.`x` > 1\n"
+        "    query as s\n"
+        "      project STRUCT(`orders`.`id` AS `x`) AS place\n"
+        "        scan orders as orders"
+    )
+
+
 def test_distinct_is_a_group() -> None:
     assert tree_of("SELECT DISTINCT customer_id FROM orders").splitlines()[1] == (
         "  group by `orders`.`customer_id` AS customer_id: nothing"

@@ -51,7 +51,6 @@ NO_QUERY = (InvalidStatementError, "a view is made of a query.", "write AS SELEC
         ("«WITH x AS (SELECT 1) SELECT * FROM x»", NO_TABLE),
         ("«DELETE FROM orders»", NO_QUERY),
         ("«INSERT INTO orders SELECT * FROM orders»", NO_QUERY),
-        ("«TABLE orders»", NO_QUERY),
         ("«VALUES (1)»", NO_QUERY),
     ],
 )

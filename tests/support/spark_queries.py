@@ -94,6 +94,8 @@ KEPT = {
     "values": "SELECT t.id, v.col2 FROM t JOIN VALUES (1, 'one'), (2, 'two') AS v ON t.id = v.col1",
     "struct_star": "SELECT id, st.* FROM t",
     "struct_field": "SELECT id, st.p + 1 AS p1, st.q FROM t WHERE st.q = 'p'",
+    "struct_groups": "SELECT st.q AS q, count(DISTINCT st.p) AS n, sum(t.st.p) AS s FROM t GROUP BY st.q",
+    "struct_partners": "SELECT a.id FROM t AS a WHERE EXISTS (SELECT 1 FROM t AS b WHERE b.st.p = a.st.p AND b.id <> a.id)",
     "higher_order": "SELECT id, transform(arr, v -> v + x) AS a, filter(arr, v -> v > 1) AS b, transform(arr, (v, i) -> v * i) AS c,"
     " aggregate(arr, 0, (acc, v) -> acc + coalesce(v, 0)) AS d, exists(arr, v -> v = 2) AS e FROM t",
     "qualify": "SELECT id, g, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM t QUALIFY r = 1",
@@ -191,7 +193,6 @@ RECOMPUTED = {
     "identifier": "identifier is no function of Spark",
     "values": "its query is not understood well enough",
     "struct_star": "its columns are not known one by one",
-    "struct_field": "the column q belongs to no table",
     "lateral_subquery": "it uses a LATERAL subquery",
     "lateral_left": "it uses a LATERAL subquery",
     "posexplode": "posexplode makes columns that have no names",

@@ -42,7 +42,7 @@ def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAl
         return OutsideAlgebra("its query is not understood well enough")
 
     def read() -> Project:
-        tree = parse_sql(query.rendered)
+        tree = _bound_tree(query)
         _refuse_functions(tree, query)
         _refuse_pivoted_joins(query)
         return _read(tree, query, names)
@@ -52,13 +52,26 @@ def read_algebra(query: BoundQuery, names: Sequence[str]) -> Project | OutsideAl
 
 def read_branches(query: BoundQuery, names: Sequence[str]) -> Branches:
     """A query that can be read, once more, with its subqueries under OR and NOT as branches."""
-    tree = parse_sql(query.rendered)
+    tree = _bound_tree(query)
     without = without_disjunctions(tree)
     core = None if without is None else _or_reason(lambda: _read(without, query, names))
     return Branches(
         _or_reason(lambda: _read(as_union(tree), query, names)),
         None if isinstance(core, OutsideAlgebra) else core,
     )
+
+
+def _bound_tree(query: BoundQuery) -> exp.Expr:
+    """The bound query parsed. Every column in it has a table, so a third part of a name is the field of a struct."""
+    tree = parse_sql(query.rendered)
+    for each in list(tree.find_all(exp.Column)):
+        if each.args.get("db") is not None:
+            table, name, *fields = each.parts
+            found: exp.Expr = exp.Column(this=name.copy(), table=table.copy())
+            for part in fields:
+                found = exp.Dot(this=found, expression=part.copy())
+            each.replace(found)
+    return tree
 
 
 def _or_reason(read: Callable[[], Project]) -> Project | OutsideAlgebra:

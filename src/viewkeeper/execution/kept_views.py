@@ -51,6 +51,16 @@ class Loaded:
     entry: HistoryEntry
 
 
+def _without_not_null(definition: ViewDefinition) -> ViewDefinition:
+    """The view as it is if any column can be NULL. The text over hidden views is stored; what follows from NOT NULL may not be
+    in it, because others may drop that."""
+    inputs = tuple(
+        replace(found, columns=tuple(replace(each, nullable=True) for each in found.columns))
+        for found in definition.query.inputs
+    )
+    return replace(definition, query=replace(definition.query, inputs=inputs))
+
+
 @dataclass
 class NewView:
     """A view that is being created, in an epoch that is claimed. `catalogue` knows the hidden views too, for those who read
@@ -69,7 +79,7 @@ class NewView:
 
     def keep_groups(self) -> None:
         """Load hidden views for the groups whose keeping pays, and let the view read them."""
-        query = self.definition.algebra
+        query = _without_not_null(self.definition).algebra
         if isinstance(query, OutsideAlgebra) or not may_keep_groups(definition_of(self.view, self.catalogue)):
             return
         over = with_kept_groups(query, self._keep)
