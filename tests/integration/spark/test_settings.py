@@ -72,7 +72,7 @@ def test_settings_are_applied_by_few_calls(spark: Any) -> None:
     sessions = Sessions(spark)
     sessions.own_with({"spark.sql.ansi.enabled": "true"})
     told: list[str] = []
-    own = sessions._own
+    own = sessions._own.session
 
     class Heard:
         def set(self, key: str, value: str) -> None:
@@ -81,13 +81,13 @@ def test_settings_are_applied_by_few_calls(spark: Any) -> None:
         def unset(self, key: str) -> None:
             told.append(f"{key} unset")
 
-    sessions._own = type("Session", (), {"conf": Heard()})()
+    sessions._own.session = type("Session", (), {"conf": Heard()})()
     sessions.own_with({"spark.sql.ansi.enabled": "true"})
     assert told == []
     sessions.own_with({"spark.sql.ansi.enabled": "true", ESCAPED: "true"})
     sessions.own_with({"spark.sql.ansi.enabled": "true"})
     assert told == [f"{ESCAPED} = true", f"{ESCAPED} unset"]
-    sessions._own = own
+    sessions._own.session = own
 
 
 def test_a_zero_with_another_sign_reaches_views_by_both_readers(
