@@ -58,7 +58,7 @@ def stored_items(columns: Sequence[Column]) -> list[exp.Expr]:
 def numbered_rows(relation: str, columns: Sequence[Column], ordered_by: Sequence[str] = ()) -> str:
     """Every row of a relation, its copies numbered.
 
-    >>> from viewkeeper.sql.types import contains_type
+    >>> from viewkeeper.sql.types import Simple
     >>> print(numbered_rows("v_query", [Column("a", Simple("INT"))]))
     SELECT
       `a`,
