@@ -90,11 +90,9 @@ def finish_left_epochs(
     """Repeat the epochs that dead processes left on these views; refuse if a living one is at work."""
     _forget_dead_loads(workspace)
     while True:
-        catalogue = workspace.state.read()
-        claim = catalogue.claim_on(view_ids)
+        catalogue, claim = _left_claim(workspace, view_ids)
         if claim is None:
             return catalogue
-        refuse_living(catalogue, claim)
         if claim.tries >= MAX_TRIES:
             _give_up(workspace, claim)
             continue
@@ -110,23 +108,25 @@ def give_up_left_epochs(workspace: Workspace, view_ids: Sequence[str]) -> Catalo
     they publish, and the next refresh undoes what was committed. Refuse if a living process is at work."""
     _forget_dead_loads(workspace)
     while True:
-        catalogue = workspace.state.read()
-        claim = catalogue.claim_on(view_ids)
+        catalogue, claim = _left_claim(workspace, view_ids)
         if claim is None:
             return catalogue
-        refuse_living(catalogue, claim)
         _give_up(workspace, claim)
 
 
-def refuse_living(catalogue: Catalogue, claim: Claim) -> None:
-    """A claim whose holder is at work is not touched."""
-    if is_alive(claim):
+def _left_claim(workspace: Workspace, view_ids: Sequence[str]) -> tuple[Catalogue, Claim | None]:
+    """The claim that a dead process left on one of these views, if there is one. A claim whose holder is at work is not
+    touched."""
+    catalogue = workspace.state.read()
+    claim = catalogue.claim_on(view_ids)
+    if claim is not None and is_alive(claim):
         names = ", ".join(users_names(catalogue, claim))
         raise RefreshConflictError(
             f"{names or 'the view'} is being refreshed by {claim.holder} since {claim.claimed_at} "
             f"(epoch {claim.epoch}).",
             "wait for it to finish, then repeat the statement.",
         )
+    return catalogue, claim
 
 
 def _give_up(workspace: Workspace, claim: Claim) -> None:
